@@ -23,7 +23,8 @@
 
 namespace rheo::inline v0 {
 
-inline constexpr int tensor_roles = 4;  ///< parameter, first and second moment, accumulator
+inline constexpr int most_ranks = 1 << 24;  ///< a layout names ranks below this
+inline constexpr int tensor_roles = 4;   ///< parameter, first and second moment, accumulator
 
 /// Some of the roles of a tensor.
 struct role_set {

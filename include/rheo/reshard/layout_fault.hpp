@@ -72,7 +72,7 @@ constexpr reshard_fault fault_of_ranks(array_layout const& layout)
     }
     std::sort(ranks.begin(), ranks.end());
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-        if (ranks[i].value < 0) {
+        if (ranks[i].value < 0 || ranks[i].value >= most_ranks) {
             return {.what = reshard_error::bad_rank, .other = ranks[i], .number = ranks[i].value};
         }
         if (i > 0 && ranks[i - 1] == ranks[i]) {

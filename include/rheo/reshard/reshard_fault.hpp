@@ -19,7 +19,7 @@ enum class reshard_error : std::uint8_t {
     // of a layout
     bad_shape,       ///< a negative length, or a padding below the shape
     name_twice,      ///< two tensors have one name
-    bad_rank,        ///< a rank below 0
+    bad_rank,        ///< a rank below 0, or too large
     rank_twice,      ///< a rank is listed twice
     no_such_tensor,  ///< a part of a tensor that the layout does not have
     no_such_role,    ///< a part in roles that the tensor does not have
@@ -105,7 +105,7 @@ constexpr void append_layout_error(reshard_sentence& text, reshard_fault const& 
     switch (fault.what) {
     case reshard_error::bad_shape: text << "lengths of a shape are at least 0, and a padded shape is at least as long as the shape"; break;
     case reshard_error::name_twice: text << "two tensors of the layout have this name; give each its own"; break;
-    case reshard_error::bad_rank: text << "ranks count from 0"; break;
+    case reshard_error::bad_rank: text << "ranks count from 0 to " << most_ranks - 1 << ", and one is " << fault.number; break;
     case reshard_error::rank_twice: text << "the layout lists this rank twice; list it once with all its parts"; break;
     case reshard_error::no_such_tensor: text << "the layout has " << fault.limit << " tensors, and a part names number " << fault.number; break;
     case reshard_error::no_such_role: text << "the part names no role that the tensor has"; break;

@@ -38,7 +38,8 @@ constexpr reshard_fault fault_of_places(reshard_plan const& plan, array_layout c
     }
     std::sort(ranks.begin(), ranks.end());
     auto const twice = std::adjacent_find(ranks.begin(), ranks.end());
-    return {.what = places != wanted || twice != ranks.end() || ranks.front().value < 0 ? reshard_error::wrong_place : reshard_error::none};
+    return {.what = places != wanted || twice != ranks.end() || ranks.front().value < 0 || ranks.back().value >= most_ranks ? reshard_error::wrong_place
+                                                                                                                            : reshard_error::none};
 }
 
 /// That the numbers in a transfer mean something. @param after the transfer before it; nullptr: there is none
@@ -63,8 +64,11 @@ constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, array_layout
     auto const count = count_elements(move.box);
     if (!ascends || move.round < 0) {
         fault.what = reshard_error::wrong_order;
-    } else if (move.from.value < 0 || move.to.value < 0 || move.from == move.to) {
+    } else if (move.from.value < 0 || move.to.value < 0 || move.to.value >= most_ranks) {
         fault.what = reshard_error::bad_rank;
+        fault.number = move.from.value < 0 ? move.from.value : move.to.value;
+    } else if (move.from == move.to) {
+        fault.what = reshard_error::comes_twice;
     } else if (move.box.dimensions != tensor.shape.dimensions || !contains(whole(tensor.shape), move.box)) {
         fault.what = reshard_error::outside;
         fault.other_box = whole(tensor.shape);

@@ -75,7 +75,7 @@ constexpr reshard_fault check_request(reshard_request const& request, std::vecto
         return found;
     }
     for (std::size_t i = 0; i < live.size(); ++i) {
-        if (live[i].value < 0 || (i > 0 && live[i - 1] >= live[i])) {
+        if (live[i].value < 0 || live[i].value >= most_ranks || (i > 0 && live[i - 1] >= live[i])) {
             return {.what = reshard_error::bad_live};
         }
     }

@@ -52,7 +52,9 @@ TEST_CASE("layout_fault: each fault names its place")
     CHECK(sentence(names) == "tensor \"w\": two tensors of the layout have this name; give each its own");
     auto negative = two_halves();
     negative.places[0].ranks[0] = rank_id{-4};
-    CHECK(sentence(negative) == "ranks count from 0");
+    CHECK(sentence(negative) == "ranks count from 0 to 16777215, and one is -4");
+    negative.places[0].ranks[0] = rank_id{2000000000};
+    CHECK(sentence(negative) == "ranks count from 0 to 16777215, and one is 2000000000");
     auto const large = std::numeric_limits<std::int64_t>::max() / 4;
     CHECK(sentence(on(ranks_from(rank_id{0}, 2), collect(tensor_id{0}, slices_of({large}) | replicated(2)), {{.name = "w", .shape = {large}}})) ==
           "rank 1, tensor \"w\" [0:" + std::to_string(large) + "]: the bytes of all ranks together do not fit into 64 bits");
