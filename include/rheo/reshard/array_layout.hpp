@@ -38,6 +38,7 @@ struct role_set {
     constexpr bool empty() const { return bits == 0; }
     friend constexpr role_set operator|(role_set a, role_set b) { return role_set{static_cast<std::uint8_t>(a.bits | b.bits)}; }
     friend constexpr role_set operator&(role_set a, role_set b) { return role_set{static_cast<std::uint8_t>(a.bits & b.bits)}; }
+    friend constexpr bool operator==(role_set, role_set) = default;
     friend constexpr auto operator<=>(role_set, role_set) = default;
 };
 
@@ -70,7 +71,7 @@ struct layout_tensor {
     tensor_name name;  ///< unique
     nd_shape shape;    ///< of what is moved
     std::array<element_format, tensor_roles> element{element_format{bytes{4}}};  ///< by role; roles that always travel together may be one
-    std::optional<nd_shape> padded{};  ///< boxes may reach up to here; what lies beyond `shape` is nobody's data and is never moved
+    std::optional<nd_shape> padded{};  ///< boxes may reach up to here; what lies beyond `shape` is no data and is never moved
     role_set addends{std::uint8_t{0}};  ///< roles of which each holder has an addend, the sum being the value; plans refuse them
 
     friend constexpr bool operator==(layout_tensor const&, layout_tensor const&) = default;

@@ -197,7 +197,7 @@ constexpr reshard_fault fault_of_coverage(array_layout const& layout)
             }
             boxes.erase(std::unique(boxes.begin(), boxes.end()), boxes.end());
             if (auto const gap = first_gap(all, boxes)) {
-                return {.what = reshard_error::nobody_holds, .name = layout.tensors[t].name, .box = *gap};
+                return {.what = reshard_error::not_held, .name = layout.tensors[t].name, .box = *gap};
             }
         }
     }

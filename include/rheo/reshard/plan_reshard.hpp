@@ -68,7 +68,7 @@ constexpr chosen_sources collect_and_deal(reshard_request const& request, reshar
             return {};
         }
         for (auto const to : groups[one.group].ranks) {
-            sources.add(one.piece.holders, {to, one.array, one.piece.box, array.unit});
+            sources.add(one.piece.holders, missing_piece{to, one.array, one.piece.box, array.unit});
         }
     }
     return sources.choose();

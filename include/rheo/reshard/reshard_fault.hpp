@@ -26,7 +26,7 @@ enum class reshard_error : std::uint8_t {
     dimensions,      ///< a box has other dimensions than its tensor
     outside,         ///< a box leaves its tensor
     overlap,         ///< two boxes of a rank have a common element
-    nobody_holds,    ///< elements that no rank has
+    not_held,    ///< elements that no rank has
     too_large,       ///< sizes beyond 64 bits
     // of a request
     other_tensors,  ///< the two layouts do not have the same tensors
@@ -112,7 +112,7 @@ constexpr void append_layout_error(reshard_sentence& text, reshard_fault const& 
     case reshard_error::dimensions: text << "the box has " << fault.number << " dimensions and the tensor " << fault.limit; break;
     case reshard_error::outside: append(text << "the box leaves the tensor ", fault.other_box); break;
     case reshard_error::overlap: append(text << "the box overlaps with another of the same rank, ", fault.other_box); break;
-    case reshard_error::nobody_holds: text << "no rank has these elements"; break;
+    case reshard_error::not_held: text << "no rank has these elements"; break;
     case reshard_error::too_large: text << "the bytes of all ranks together do not fit into 64 bits"; break;
     default: break;
     }

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Replays a plan and judges it, whoever made it: each transfer comes from a rank that has its box at that time, each wanted element is
+// Replays a plan and judges it, from wherever it comes: each transfer comes from a rank that has its box at that time, each wanted element is
 // there at the end and came exactly once, and the certificate's figures are those of the plan. Nothing is taken from planning but the sums.
 
 #include <algorithm>

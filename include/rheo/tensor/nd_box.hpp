@@ -25,6 +25,7 @@ struct index_range {
     std::int64_t begin = 0;
     std::int64_t end = 0;
 
+    friend constexpr bool operator==(index_range, index_range) = default;
     friend constexpr auto operator<=>(index_range, index_range) = default;
 };
 

@@ -28,6 +28,7 @@ public:
         std::int32_t node;
         rank_id rank;
 
+        friend constexpr bool operator==(member, member) = default;
         friend constexpr auto operator<=>(member, member) = default;
     };
 

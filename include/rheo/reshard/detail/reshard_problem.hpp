@@ -31,6 +31,7 @@ struct box_ref {
     std::size_t array;
     std::size_t box;  ///< of its `held` or `wanted`
 
+    friend constexpr bool operator==(box_ref, box_ref) = default;
     friend constexpr auto operator<=>(box_ref, box_ref) = default;
 };
 
@@ -88,7 +89,7 @@ constexpr std::vector<std::vector<std::size_t>> equal_places(array_layout const&
             groups.push_back({place});
         }
     }
-    std::sort(groups.begin(), groups.end());  // the order of hashes is nobody's
+    std::sort(groups.begin(), groups.end());  // the order of hashes means nothing
     return groups;
 }
 
@@ -129,44 +130,43 @@ constexpr std::int64_t travelling_bytes(layout_tensor const& from, layout_tensor
     return sum;
 }
 
+enum class array_side : std::uint8_t { held, wanted };
+
 /// Numbers the distinct boxes of arrays.
 class box_numbers {
 public:
     /// @param boxes how many there may be
-    constexpr box_numbers(std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::* list, std::size_t boxes)
-        : arrays_{arrays}, list_{list}, buckets_(boxes + 1)
-    {
-    }
+    constexpr box_numbers(std::vector<moving_array>& arrays, array_side side, std::size_t boxes) : arrays_{arrays}, side_{side}, buckets_(boxes + 1) {}
 
     template <class OnlyWhenCalled = void>
     constexpr box_ref number(std::size_t array, nd_box const& box)
     {
+        auto& list = side_ == array_side::held ? arrays_[array].held : arrays_[array].wanted;
         auto hash = static_cast<std::uint64_t>(array);
         for (int d = 0; d < box.dimensions; ++d) {
             hash = mixed(mixed(hash, box[d].begin), box[d].end);
         }
         auto& bucket = buckets_[(hash ^ hash >> 32U) % buckets_.size()];
         for (auto const known : bucket) {
-            if (known.array == array && (arrays_[array].*list_)[known.box] == box) {
+            if (known.array == array && list[known.box] == box) {
                 return known;
             }
         }
-        bucket.push_back({array, (arrays_[array].*list_).size()});
-        (arrays_[array].*list_).push_back(box);
+        bucket.push_back({array, list.size()});
+        list.push_back(box);
         return bucket.back();
     }
 
 private:
     std::vector<moving_array>& arrays_;
-    std::vector<nd_box> moving_array::* list_;
+    array_side side_;
     std::vector<std::vector<box_ref>> buckets_;
 };
 
 /// The classes of a layout, and their boxes in the arrays' lists.
-/// @param list of an array: `held` or `wanted`
 template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_class> classes_of(array_layout const& layout, std::vector<std::vector<std::size_t>> const& arrays_of,
-                                             std::vector<moving_array>& arrays, std::vector<nd_box> moving_array::* list)
+                                             std::vector<moving_array>& arrays, array_side side)
 {
     std::vector<rank_class> classes;
     auto const groups = equal_places(layout);
@@ -174,7 +174,7 @@ constexpr std::vector<rank_class> classes_of(array_layout const& layout, std::ve
     for (auto const& group : groups) {
         boxes += layout.places[group.front()].parts.size();
     }
-    box_numbers numbers{arrays, list, boxes};
+    box_numbers numbers{arrays, side, boxes};
     for (auto const& group : groups) {
         rank_class one;
         for (auto const p : group) {
@@ -212,8 +212,8 @@ constexpr reshard_problem make_problem(reshard_request const& request, std::vect
             }
         }
     }
-    problem.held = classes_of(request.from, arrays_of, problem.arrays, &moving_array::held);
-    problem.wanted = classes_of(request.to, arrays_of, problem.arrays, &moving_array::wanted);
+    problem.held = classes_of(request.from, arrays_of, problem.arrays, array_side::held);
+    problem.wanted = classes_of(request.to, arrays_of, problem.arrays, array_side::wanted);
     std::vector<rank_id> known;
     for (auto& one : problem.held) {
         auto const dead = [&](rank_id rank) { return !std::binary_search(live.begin(), live.end(), rank); };

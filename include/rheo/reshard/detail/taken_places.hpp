@@ -20,6 +20,7 @@ struct ranked_class {
     rank_id rank;
     std::size_t of;
 
+    friend constexpr bool operator==(ranked_class, ranked_class) = default;
     friend constexpr auto operator<=>(ranked_class, ranked_class) = default;
 };
 
