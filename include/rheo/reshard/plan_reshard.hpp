@@ -152,6 +152,14 @@ constexpr void put_into_rounds(reshard_request const& request, reshard_outcome& 
     transfers = std::move(filled);
 }
 
+/// What some rank has before or after, however the plan moves it.
+template <class OnlyWhenCalled = void>
+constexpr bytes least_peak(reshard_request const& request, reshard_plan const& plan)
+{
+    auto const at_the_end = layout_bytes(with_ranks_of(plan, request.to));
+    return bytes{std::max(layout_bytes(request.from).largest(), at_the_end.largest())};
+}
+
 template <class OnlyWhenCalled = void>
 constexpr void certify(reshard_request const& request, reshard_problem const& problem, chosen_ranks const& ranks, chosen_sources const& sources,
                        reshard_plan& plan)
@@ -180,8 +188,7 @@ constexpr void certify(reshard_request const& request, reshard_problem const& pr
     certificate.between_nodes.bound = bytes{sources.between_nodes};
     auto const budget = request.round_budget ? request.round_budget->count : std::max<std::int64_t>(missing.largest(), 1);
     certificate.rounds.bound = (missing.largest() + budget - 1) / budget;
-    auto const at_the_end = layout_bytes(with_ranks_of(plan, request.to));
-    certificate.peak.bound = bytes{std::max(layout_bytes(request.from).largest(), at_the_end.largest())};
+    certificate.peak.bound = least_peak(request, plan);
 }
 
 }  // namespace detail
@@ -212,6 +219,10 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
             out.plan.taken.push_back({one.place.rank, one.rank.rank});
         }
     }
+    if (auto const least = detail::least_peak(request, out.plan); request.memory_limit && *request.memory_limit < least) {
+        out.fault = {.what = reshard_error::small_memory, .number = request.memory_limit->count, .limit = least.count};
+        return out;
+    }
     auto const sources = detail::collect_and_deal(request, problem, detail::group_receivers(ranks.taken), out);
     if (out.fault) {
         return out;
@@ -233,10 +244,7 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
         detail::certify(request, problem, ranks, sources, out.plan);
         auto const& peak = out.plan.certificate.peak;
         if (request.memory_limit && *request.memory_limit < peak.value) {
-            bool const is_possible = *request.memory_limit >= peak.bound;
-            out.fault = {.what = is_possible ? reshard_error::little_memory : reshard_error::small_memory,
-                         .number = request.memory_limit->count,
-                         .limit = is_possible ? peak.value.count : peak.bound.count};
+            out.fault = {.what = reshard_error::little_memory, .number = request.memory_limit->count, .limit = peak.value.count};
         }
     }
     return out;
