@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake --install: find_package(rheo COMPONENTS library executor), a file for pkg-config, and the program when it is built.
-# The component library is headers only and asks for nothing; executor brings the static libraries that are linked into
-# programs with a model of their own, for the MPI that they were built with.
+# cmake --install: find_package(rheo COMPONENTS library reshard executor), a file for pkg-config, and the program when it is built.
+# The component library is headers only and asks for nothing; reshard is a small static library that needs an MPI and nothing else; executor
+# brings the static libraries that are linked into programs with a model of their own. Both are for the MPI that they were built with.
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()
@@ -9,17 +9,29 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/rheo")
 set(rheo_has_executor OFF)
+set(rheo_has_reshard OFF)
 
 install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
 install(TARGETS rheo_library EXPORT rheo-library)
 install(EXPORT rheo-library NAMESPACE rheo:: DESTINATION "${package}")
 
+if(TARGET rheo_reshard)
+  set(rheo_has_reshard ON)
+  foreach(target reshard mpi)
+    set_target_properties(rheo_${target} PROPERTIES EXPORT_NAME ${target})
+    install(TARGETS rheo_${target} EXPORT rheo-reshard ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  endforeach()
+  target_include_directories(rheo_reshard INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor>")
+  install(DIRECTORY executor/reshard DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor/executor" FILES_MATCHING PATTERN "*.hpp")
+  install(FILES executor/mpi/communicator.hpp executor/mpi/error.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rheo-executor/executor/mpi")
+  install(EXPORT rheo-reshard NAMESPACE rheo:: DESTINATION "${package}")
+endif()
 if(TARGET rheo_executor)
   set(rheo_has_executor ON)
   if(RHEO_BUILD_CUDA) # named by its file, see executor/CMakeLists.txt
     install(FILES "$<TARGET_FILE:rheo_kernels_cuda>" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endif()
-  foreach(target executor executor_cuda kernels mpi)
+  foreach(target executor executor_cuda kernels)
     set_target_properties(rheo_${target} PROPERTIES EXPORT_NAME ${target})
     install(TARGETS rheo_${target} EXPORT rheo-executor ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endforeach()

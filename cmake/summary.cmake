@@ -3,7 +3,7 @@
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()
-foreach(part library rheo_kernels rheo_kernels_cuda rheo_executor rheo)
+foreach(part library rheo_kernels rheo_kernels_cuda rheo_reshard rheo_executor rheo)
   if(part STREQUAL "library" OR TARGET ${part})
     list(APPEND rheo_parts ${part})
   endif()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Another project takes the library by find_package, by add_subdirectory and by pkg-config, and the executor by find_package.
+# Another project takes the library by find_package, by add_subdirectory and by pkg-config, and the executor and re-sharding by find_package.
 cmake_minimum_required(VERSION 3.25)
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE out)
@@ -12,10 +12,10 @@ endfunction()
 file(REMOVE_RECURSE "${WORK}")
 set(common -G Ninja "-DCMAKE_CXX_COMPILER=${CXX}")
 set(consumer consumer)
-if(WAY STREQUAL "executor") # of the build that this test belongs to, installed as it is
+if(WAY MATCHES "^(executor|reshard)$") # of the build that this test belongs to, installed as it is
   run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
   list(APPEND common "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
-  set(consumer consumer_executor)
+  set(consumer consumer_${WAY})
 elseif(WAY STREQUAL "subdirectory")
   list(APPEND common "-DRHEO_ROOT=${ROOT}" -DRHEO_EXECUTOR=OFF)
 else()
@@ -35,7 +35,11 @@ if(WAY STREQUAL "pkg-config")
 endif()
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/${consumer}" -B "${WORK}/consumer" ${common})
 run("${CMAKE_COMMAND}" --build "${WORK}/consumer")
-run("${CMAKE_COMMAND}" -E chdir "${WORK}" "${WORK}/consumer/consumer")
+if(WAY STREQUAL "reshard")
+  run("${RUN_MPI}" "${MPIRUN}" --plain 3 60 "${WORK}/consumer/consumer")
+else()
+  run("${CMAKE_COMMAND}" -E chdir "${WORK}" "${WORK}/consumer/consumer")
+endif()
 if(WAY STREQUAL "executor")
   run("${WORK}/prefix/bin/rheo" info)
   # Without the executor the package says why it is not found.

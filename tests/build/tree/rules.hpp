@@ -25,8 +25,8 @@ inline constexpr std::array energy_floors{"profile", "frontier", "clocks"};
 
 // And for the rooms of executor/.
 inline constexpr std::array rooms{
-    "os",   "mpi",        "power", "config",  "data",   "device", "state",  "stage", "host",
-    "cuda", "checkpoint", "plan",  "records", "clocks", "faults", "report", "train", "cli",
+    "os",   "mpi",        "reshard", "power",   "config", "data",   "device", "state", "stage", "host",
+    "cuda", "checkpoint", "plan",    "records", "clocks", "faults", "report", "train", "cli",
 };
 
 // Most files of one folder, without those below it.

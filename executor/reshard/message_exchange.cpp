@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/reshard/message_exchange.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rheo::inline v0::detail {
+
+namespace {
+
+constexpr int stream_tag = 0;
+
+/// Of the requests that have ended, the first one's error says what went wrong.
+void check_some(int code, std::vector<MPI_Status> const& ended, int count, char const* call)
+{
+    if (code != MPI_SUCCESS && count != MPI_UNDEFINED) {
+        for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+            mpi::check(ended[i].MPI_ERROR, call);
+        }
+    }
+    mpi::check(code, call);
+}
+
+/// Shorter rows are packed faster by us than by a datatype.
+constexpr std::ptrdiff_t long_row = 256;
+
+struct datatype {
+    MPI_Datatype handle = MPI_BYTE;
+
+    datatype() = default;
+    explicit datatype(MPI_Datatype owned) : handle{owned} {}
+    datatype(datatype&& other) noexcept : handle{std::exchange(other.handle, MPI_BYTE)} {}
+    datatype& operator=(datatype&& other) noexcept
+    {
+        std::swap(handle, other.handle);
+        return *this;
+    }
+    ~datatype()
+    {
+        if (handle != MPI_BYTE) {
+            MPI_Type_free(&handle);
+        }
+    }
+};
+
+auto const& users_stride(packed_box const& b, bool outgoing) { return outgoing ? b.box.from_stride : b.box.to_stride; }
+
+/// Whether the box is one run of its message, and rows of some length in the user's memory.
+bool has_long_rows(packed_box const& b, bool outgoing)
+{
+    if (!is_one_run(b.box, outgoing ? b.box.to_stride : b.box.from_stride)) {
+        return false;
+    }
+    auto const rows = joined(b.box);
+    auto const element = static_cast<std::ptrdiff_t>(rows.element_bytes);
+    if (rows.dimensions == 0) {
+        return true;
+    }
+    auto const inner = rows.dimensions - 1;
+    auto const run = (outgoing ? rows.from_stride : rows.to_stride)[inner] == element ? element * static_cast<std::ptrdiff_t>(rows.extent[inner]) : element;
+    return run >= long_row || (rows.dimensions == 1 && run > element);
+}
+
+/// The rows of a box, from its first element on. @pre has_long_rows
+datatype type_of(packed_box const& b, bool outgoing)
+{
+    auto const rows = joined(b.box);
+    auto const& stride = outgoing ? rows.from_stride : rows.to_stride;
+    auto d = rows.dimensions;
+    auto run = static_cast<int>(rows.element_bytes);
+    if (d > 0 && stride[d - 1] == run) {
+        run *= static_cast<int>(rows.extent[--d]);
+    }
+    datatype type;
+    mpi::check(MPI_Type_contiguous(run, MPI_BYTE, &type.handle), "MPI_Type_contiguous");
+    while (d-- > 0) {
+        datatype outer;
+        mpi::check(MPI_Type_create_hvector(static_cast<int>(rows.extent[d]), 1, stride[d], type.handle, &outer.handle), "MPI_Type_create_hvector");
+        type = std::move(outer);
+    }
+    return type;
+}
+
+/// All boxes of a message at their addresses.
+datatype type_of(packed_message const& message, bool outgoing)
+{
+    std::vector<datatype> types;
+    std::vector<MPI_Datatype> handles;
+    std::vector<MPI_Aint> addresses;
+    for (auto const& b : message.boxes) {
+        types.push_back(type_of(b, outgoing));
+        handles.push_back(types.back().handle);
+        mpi::check(MPI_Get_address(b.user, &addresses.emplace_back()), "MPI_Get_address");
+    }
+    std::vector<int> const once(handles.size(), 1);
+    datatype all;
+    mpi::check(MPI_Type_create_struct(static_cast<int>(handles.size()), once.data(), addresses.data(), handles.data(), &all.handle), "MPI_Type_create_struct");
+    return all;
+}
+
+}  // namespace
+
+message_exchange::~message_exchange()
+{
+    bool const pending = std::any_of(requests_.begin(), requests_.end(), [](MPI_Request r) { return r != MPI_REQUEST_NULL; });
+    if (!pending) {
+        return;
+    }
+    // Left by an error. With ULFM the requests end with an error once the communicator is revoked; else they may never end, and their buffers stay.
+    mpi::revoke(comm_);
+#if RHEO_HAS_ULFM
+    MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
+#else
+    for (auto& s : slots_) {
+        (void)s.buffer.release();
+    }
+#endif
+}
+
+message_stream const& message_exchange::stream_of(std::size_t k) const
+{
+    auto const s = k / depth;
+    return s < outgoing_->size() ? (*outgoing_)[s] : (*incoming_)[s - outgoing_->size()];
+}
+
+bool message_exchange::start_in_place(std::size_t k)
+{
+    auto const& message = *slots_[k].message;
+    if (copy_rows_ || !std::all_of(message.boxes.begin(), message.boxes.end(), [&](packed_box const& b) { return has_long_rows(b, sends(k)); })) {
+        return false;
+    }
+    datatype type;
+    auto* data = message.boxes.front().user;
+    auto count = 1;
+    if (message.boxes.size() > 1) {
+        type = type_of(message, sends(k));
+        data = nullptr;  // MPI_BOTTOM: the type has addresses
+    } else if (is_one_run(message.boxes.front().box, users_stride(message.boxes.front(), sends(k)))) {
+        count = static_cast<int>(message.bytes);
+    } else {
+        type = type_of(message.boxes.front(), sends(k));
+    }
+    if (type.handle != MPI_BYTE) {
+        mpi::check(MPI_Type_commit(&type.handle), "MPI_Type_commit");
+    }
+    auto const peer = stream_of(k).peer;
+    void* const buffer = data == nullptr ? MPI_BOTTOM : static_cast<void*>(data);
+    if (sends(k)) {
+        mpi::check(MPI_Isend(buffer, count, type.handle, peer, stream_tag, comm_.handle(), &requests_[k]), "MPI_Isend");
+    } else {
+        mpi::check(MPI_Irecv(buffer, count, type.handle, peer, stream_tag, comm_.handle(), &requests_[k]), "MPI_Irecv");
+    }
+    return true;
+}
+
+void message_exchange::start(std::size_t k)
+{
+    auto const& stream = stream_of(k);
+    auto& next = next_[k / depth];
+    auto& s = slots_[k];
+    if (next == stream.messages.size()) {
+        s.message = nullptr;
+        return;
+    }
+    s.message = &stream.messages[next++];
+    s.in_place = start_in_place(k);
+    if (s.in_place) {
+        return;
+    }
+    auto const& message = *s.message;
+    if (s.room < message.bytes) {
+        s.buffer = std::make_unique_for_overwrite<std::byte[]>(message.bytes);
+        s.room = message.bytes;
+    }
+    auto const count = static_cast<int>(message.bytes);
+    if (sends(k)) {
+        for (auto const& b : message.boxes) {
+            copy_strided(b.box, s.buffer.get() + b.offset, b.user, copy_rows_);
+        }
+        mpi::check(MPI_Isend(s.buffer.get(), count, MPI_BYTE, stream.peer, stream_tag, comm_.handle(), &requests_[k]), "MPI_Isend");
+    } else {
+        mpi::check(MPI_Irecv(s.buffer.get(), count, MPI_BYTE, stream.peer, stream_tag, comm_.handle(), &requests_[k]), "MPI_Irecv");
+    }
+}
+
+void message_exchange::finish(std::size_t k)
+{
+    auto const& s = slots_[k];
+    if (sends(k) || s.in_place) {
+        return;
+    }
+    for (auto const& b : s.message->boxes) {
+        copy_strided(b.box, b.user, s.buffer.get() + b.offset, copy_rows_);
+    }
+}
+
+void message_exchange::run(std::vector<message_stream> const& outgoing, std::vector<message_stream> const& incoming, std::vector<local_copy> const& local)
+{
+    outgoing_ = &outgoing;
+    incoming_ = &incoming;
+    next_.assign(outgoing.size() + incoming.size(), 0);
+    slots_.resize(std::max(slots_.size(), next_.size() * depth));
+    requests_.assign(next_.size() * depth, MPI_REQUEST_NULL);
+    for (auto k = outgoing.size() * depth; k < requests_.size(); ++k) {
+        start(k);
+    }
+    for (std::size_t k = 0; k < outgoing.size() * depth; ++k) {
+        start(k);
+    }
+    std::vector<int> done(requests_.size());
+    std::vector<MPI_Status> ended(requests_.size());
+    auto const count = static_cast<int>(requests_.size());
+    auto rest = local.begin();
+    while (true) {
+        int completed = MPI_UNDEFINED;
+        if (rest != local.end()) {
+            copy_strided(rest->box, rest->to, rest->from, copy_rows_);
+            ++rest;
+            auto const code = MPI_Testsome(count, requests_.data(), &completed, done.data(), ended.data());
+            check_some(code, ended, completed, "MPI_Testsome");
+        } else {
+            auto const code = MPI_Waitsome(count, requests_.data(), &completed, done.data(), ended.data());
+            check_some(code, ended, completed, "MPI_Waitsome");
+            if (completed == MPI_UNDEFINED) {
+                return;
+            }
+        }
+        for (int i = 0; completed != MPI_UNDEFINED && i < completed; ++i) {
+            auto const k = static_cast<std::size_t>(done[static_cast<std::size_t>(i)]);
+            finish(k);
+            start(k);
+        }
+    }
+}
+
+}  // namespace rheo::inline v0::detail

@@ -1,0 +1,80 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// All messages of one round between this rank and its peers. What goes to a peer is one stream of bytes, cut into messages that fit into
+// a core's cache, a few of them under way at a time: one is packed or unpacked while the others travel, and no rank needs
+// memory for more than a few messages of each peer. A message whose bytes are one run of the user's memory is sent or received there; one of long
+// rows, too, by a datatype that describes them, so that the MPI copies each byte as often as in a message without gaps. Each
+// end decides that for itself. MPI keeps the messages of a pair in order, so one tag is enough.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "executor/mpi/communicator.hpp"
+#include "executor/reshard/strided_copy.hpp"
+
+namespace rheo::inline v0::detail {
+
+/// A box between the user's memory and a message.
+struct packed_box {
+    strided_box box;      ///< `to` is the message when sending, the user's memory when receiving
+    std::byte* user;      ///< its first element
+    std::size_t offset;   ///< of it in the message
+};
+
+struct packed_message {
+    std::vector<packed_box> boxes;
+    std::size_t bytes = 0;
+};
+
+struct message_stream {
+    int peer;
+    std::vector<packed_message> messages{};
+};
+
+/// One box from the user's memory to the user's memory.
+struct local_copy {
+    strided_box box;
+    std::byte* to;
+    std::byte const* from;
+};
+
+class message_exchange {
+public:
+    /// @param copy_rows empty: host memory, in which messages may also be sent and received directly
+    message_exchange(mpi::communicator const& comm, row_copier const& copy_rows) : comm_{comm}, copy_rows_{copy_rows} {}
+    ~message_exchange();
+    message_exchange(message_exchange const&) = delete;
+    message_exchange& operator=(message_exchange const&) = delete;
+
+    /// Sends and receives everything, and makes the local copies while messages travel. @throws mpi::peer_lost, mpi::error
+    void run(std::vector<message_stream> const& outgoing, std::vector<message_stream> const& incoming, std::vector<local_copy> const& local);
+
+private:
+    static constexpr std::size_t depth = 2;  ///< messages of a peer that are under way at a time
+
+    struct slot {
+        std::unique_ptr<std::byte[]> buffer{};
+        std::size_t room = 0;
+        packed_message const* message = nullptr;
+        bool in_place = false;  ///< the message is the user's memory
+    };
+
+    bool start_in_place(std::size_t k);  ///< false: the message has to be packed
+    void start(std::size_t k);   ///< the next message of the slot's stream, if there is one
+    void finish(std::size_t k);
+    message_stream const& stream_of(std::size_t k) const;
+    bool sends(std::size_t k) const { return k < outgoing_->size() * depth; }
+
+    mpi::communicator const& comm_;
+    row_copier const& copy_rows_;
+    std::vector<message_stream> const* outgoing_ = nullptr;
+    std::vector<message_stream> const* incoming_ = nullptr;
+    std::vector<std::size_t> next_;  ///< message of each stream, those that send first
+    std::vector<slot> slots_;
+    std::vector<MPI_Request> requests_;
+};
+
+}  // namespace rheo::inline v0::detail

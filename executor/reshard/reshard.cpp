@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/reshard/reshard.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "executor/mpi/communicator.hpp"
+#include "executor/reshard/array_check.hpp"
+#include "executor/reshard/message_exchange.hpp"
+#include "executor/reshard/plan_streams.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+/// The ranks of the plan by the communicator's numbers, and the other way round; -1: not in it.
+struct numbering {
+    rank_id self{-1};
+    std::vector<int> position_of{};
+    std::string fault{};
+};
+
+numbering number_ranks(mpi::communicator const& comm, reshard_plan const& plan, std::vector<rank_id> members)
+{
+    numbering result;
+    auto const size = static_cast<std::size_t>(comm.size());
+    if (members.empty()) {
+        for (std::size_t i = 0; i < size; ++i) {
+            members.push_back(rank_id{static_cast<std::int32_t>(i)});
+        }
+    }
+    if (members.size() != size) {
+        result.fault = "the options name " + std::to_string(members.size()) + " members, but the communicator has " + std::to_string(size) + " ranks";
+        return result;
+    }
+    result.self = members[static_cast<std::size_t>(comm.rank())];
+    auto const position = [&](rank_id rank) -> int& {
+        auto const needed = at(rank) + 1;
+        result.position_of.resize(std::max(result.position_of.size(), needed), -1);
+        return result.position_of[at(rank)];
+    };
+    for (std::size_t i = 0; i < size; ++i) {
+        if (members[i].value < 0 || position(members[i]) >= 0) {
+            result.fault = "the options name rank " + std::to_string(members[i].value) + (members[i].value < 0 ? ", but ranks count from 0" : " twice");
+            return result;
+        }
+        position(members[i]) = static_cast<int>(i);
+    }
+    for (auto const& t : plan.transfers) {
+        for (auto const rank : {t.from, t.to}) {
+            if (rank.value < 0 || at(rank) >= result.position_of.size() || result.position_of[at(rank)] < 0) {
+                result.fault = "the plan has a transfer between rank " + std::to_string(t.from.value) + " and rank " + std::to_string(t.to.value) +
+                               ", but rank " + std::to_string(rank.value) + " is not in the communicator of " + std::to_string(size) + " ranks";
+                return result;
+            }
+        }
+    }
+    return result;
+}
+
+/// Why no rank could run a plan like this, whatever its arrays; verify() finds more.
+std::string fault_of(reshard_plan const& plan, reshard_options const& options)
+{
+    if (options.message.count < 1 || options.message > gibibytes(1)) {
+        return "messages are 1 byte to 1 GiB long, not " + std::to_string(options.message.count) + " bytes";
+    }
+    int round = 0;
+    for (auto const& t : plan.transfers) {
+        auto const known = t.tensor.value >= 0 && at(t.tensor) < plan.tensors.size();
+        if (!known || t.round < round || t.from == t.to || !contains(whole(plan.tensors[at(t.tensor)].shape), t.box) || !count_elements(t.box)) {
+            return "the plan has a transfer from rank " + std::to_string(t.from.value) + " to rank " + std::to_string(t.to.value) +
+                   " that no plan has; verify() says what is wrong with a plan";
+        }
+        round = t.round;
+    }
+    for (auto const& place : plan.kept) {
+        for (auto const& part : place.parts) {
+            if (part.tensor.value < 0 || at(part.tensor) >= plan.tensors.size() || part.box.dimensions != plan.tensors[at(part.tensor)].shape.dimensions) {
+                return "the plan keeps a box that is not of its tensors; verify() says what is wrong with a plan";
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+reshard_result reshard(MPI_Comm comm, reshard_plan const& plan, array_view<held_array const> held, array_view<wanted_array const> wanted,
+                       reshard_options const& options)
+{
+    auto const own = mpi::duplicate(comm);
+    auto const ranks = number_ranks(own, plan, options.members);
+    detail::checked_arrays arrays;
+    arrays.fault = fault_of(plan, options);
+    if (arrays.fault.empty()) {
+        arrays.fault = ranks.fault;
+    }
+    if (arrays.fault.empty()) {
+        arrays = detail::check_arrays(plan, ranks.self, held, wanted);
+    }
+    detail::agree_on(own, plan, arrays.fault);
+
+    auto const begin = MPI_Wtime();
+    reshard_result result;
+    detail::rank_arrays const mine{ranks.self, arrays.held, arrays.wanted, ranks.position_of};
+    auto const message_bytes = detail::message_length(plan, static_cast<std::size_t>(options.message.count));
+    auto const kept = detail::kept_of(plan, mine);
+    result.kept = bytes{static_cast<std::int64_t>(kept.bytes)};
+    detail::message_exchange exchange{own, options.copy_rows};
+    auto const rounds = plan.transfers.empty() ? 1 : plan.transfers.back().round + 1;
+    auto const* next = plan.transfers.data();
+    auto const* const end = next + plan.transfers.size();
+    for (int round = 0; round < rounds; ++round) {
+        auto const* const first = next;
+        next = std::find_if(first, end, [&](transfer const& t) { return t.round != round; });
+        auto const streams = detail::streams_of(plan, {first, static_cast<std::size_t>(next - first)}, mine, message_bytes);
+        exchange.run(streams.outgoing, streams.incoming, round == 0 ? kept.copies : std::vector<detail::local_copy>{});
+        result.sent += bytes{static_cast<std::int64_t>(streams.sent)};
+        result.received += bytes{static_cast<std::int64_t>(streams.received)};
+        if (options.round_ended) {
+            options.round_ended(round);
+        }
+    }
+    result.time = seconds{MPI_Wtime() - begin};
+    return result;
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,52 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Copies of n-D boxes between memories with strides. Dimensions that lie one behind the other in both memories are joined first, so that
+// a box becomes as few and as long rows as there are; rows of equal distance are one call of the row copier. The default one is memcpy; for device
+// memory the caller gives one with the arguments of cudaMemcpy2D.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace rheo::inline v0 {
+
+/// `rows` rows of `row_bytes` bytes, each as far behind the one before it as its pitch says.
+struct row_block {
+    std::byte* to;
+    std::ptrdiff_t to_pitch;
+    std::byte const* from;
+    std::ptrdiff_t from_pitch;
+    std::size_t row_bytes;
+    std::size_t rows;
+};
+
+/// Copies a block of rows and returns when it is there. Empty: memcpy.
+using row_copier = std::function<void(row_block const&)>;
+
+namespace detail {
+
+inline constexpr std::size_t copied_dimensions = 8;
+
+/// A box to copy: strides in bytes, the first dimension outermost.
+struct strided_box {
+    std::array<std::int64_t, copied_dimensions> extent{};
+    std::array<std::ptrdiff_t, copied_dimensions> to_stride{};
+    std::array<std::ptrdiff_t, copied_dimensions> from_stride{};
+    std::size_t dimensions = 0;
+    std::size_t element_bytes = 0;
+};
+
+/// The same box with dimensions of one element left out and neighbours that are one run in both memories joined.
+strided_box joined(strided_box const& box);
+
+/// True when the box is one run of bytes on the side that `stride` is of.
+bool is_one_run(strided_box const& box, std::array<std::ptrdiff_t, copied_dimensions> const& stride);
+
+/// Copies the box. @pre source and destination do not overlap
+void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, row_copier const& copy_rows);
+
+}  // namespace detail
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// chains [count]: random chains of layouts, A to B to ... and back to A, over the ranks that it is started on. Every element is a function of its
+// tensor, role and index, so that each step is checked byte by byte, with the gaps between the elements of each array. Needs the library and rheo::reshard only.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <mpi.h>
+
+#include "../../support/random_layouts.hpp"
+#include "executor/reshard/reshard.hpp"
+#include "rheo/reshard/plan_reshard.hpp"
+#include "rheo/reshard/verify_reshard.hpp"
+#include "rheo/tensor/digest.hpp"
+
+using namespace rheo;
+using random_layouts::below;
+
+namespace {
+
+int wrong = 0;
+
+void check(bool right, std::string const& what)
+{
+    if (!right && ++wrong < 10) {
+        std::printf("wrong: %s\n", what.c_str());
+    }
+}
+
+constexpr auto gap = std::byte{0xa5};  // between elements
+
+/// Memory for one box of one role: gaps between elements, dimensions in any order.
+struct array {
+    tensor_id tensor;
+    tensor_role role;
+    nd_box box;
+    std::int64_t size;
+    std::vector<std::int64_t> strides{};
+    std::vector<std::byte> memory{};
+
+    array(tensor_id t, tensor_role r, nd_box const& b, std::int64_t element, std::mt19937& draw) : tensor{t}, role{r}, box{b}, size{element}
+    {
+        std::vector<int> order(static_cast<std::size_t>(box.dimensions));
+        std::iota(order.begin(), order.end(), 0);
+        if (draw() % 2 == 0) {
+            std::shuffle(order.begin(), order.end(), draw);
+        }
+        strides.resize(order.size());
+        std::int64_t distance = draw() % 4 == 0 ? 2 : 1;
+        for (auto d = order.size(); d-- > 0;) {
+            strides[static_cast<std::size_t>(order[d])] = distance;
+            distance *= length(box[order[d]]) + below(draw, 2);
+        }
+        memory.assign(static_cast<std::size_t>(distance * size), gap);
+    }
+
+    /// Calls use(offset of the element in bytes, its row-major index in the tensor), in row-major order.
+    template <class Use>
+    void each(nd_shape const& shape, Use const& use) const
+    {
+        if (is_empty(box)) {
+            return;
+        }
+        auto index = box;
+        for (int d = 0; d < box.dimensions; ++d) {
+            index[d].end = index[d].begin;
+        }
+        while (true) {
+            std::int64_t offset = 0;
+            std::int64_t element = 0;
+            bool is_data = true;
+            for (int d = 0; d < box.dimensions; ++d) {
+                offset += (index[d].end - box[d].begin) * strides[static_cast<std::size_t>(d)];
+                element = element * shape[d] + index[d].end;
+                is_data = is_data && index[d].end < shape[d];
+            }
+            use(static_cast<std::size_t>(offset * size), is_data ? element : -1);
+            int d = box.dimensions;
+            while (d-- > 0 && ++index[d].end == box[d].end) {
+                index[d].end = box[d].begin;
+            }
+            if (d < 0) {
+                return;
+            }
+        }
+    }
+
+    void write(std::vector<std::byte>& into, std::size_t offset, std::int64_t element) const
+    {
+        auto const word = mix_bits(mix_bits(static_cast<std::uint64_t>(element) * 4 + static_cast<std::uint64_t>(role)) + at(tensor));
+        std::memcpy(into.data() + offset, &word, static_cast<std::size_t>(size));
+    }
+
+    void fill(nd_shape const& shape)
+    {
+        each(shape, [&](std::size_t offset, std::int64_t element) {
+            if (element >= 0) {
+                write(memory, offset, element);
+            }
+        });
+    }
+
+    bool is_right(nd_shape const& shape) const
+    {
+        std::vector<std::byte> expected(memory.size(), gap);
+        each(shape, [&](std::size_t offset, std::int64_t element) {
+            if (element >= 0) {
+                write(expected, offset, element);
+            }
+        });
+        return expected == memory;
+    }
+};
+
+/// The arrays of a rank in a layout.
+std::vector<array> arrays_of(array_layout const& layout, rank_id rank, std::mt19937& draw)
+{
+    std::vector<array> all;
+    auto const* const place = find_place(layout, rank);
+    for (std::size_t i = 0; place != nullptr && i < place->parts.size(); ++i) {
+        auto const& part = place->parts[i];
+        for (int r = 0; r < tensor_roles; ++r) {
+            auto const role = static_cast<tensor_role>(r);
+            if (auto const size = layout.tensors[at(part.tensor)].element[static_cast<std::size_t>(r)].size; part.roles.has(role) && size.count > 0) {
+                all.emplace_back(part.tensor, role, part.box, size.count, draw);
+            }
+        }
+    }
+    return all;
+}
+
+reshard_result move(reshard_plan const& plan, std::vector<array>& from, std::vector<array>& to, reshard_options const& options)
+{
+    std::vector<held_array> held;
+    std::vector<wanted_array> wanted;
+    for (auto const& a : from) {
+        held.push_back({a.tensor, a.role, a.box, a.memory.data(), bytes{a.size}, a.strides});
+    }
+    for (auto& a : to) {
+        wanted.push_back({a.tensor, a.role, a.box, a.memory.data(), bytes{a.size}, a.strides});
+    }
+    return reshard(MPI_COMM_WORLD, plan, held, wanted, options);
+}
+
+/// One chain; all ranks draw the same.
+void run_chain(unsigned seed, rank_id self, int ranks)
+{
+    std::mt19937 draw{seed};
+    std::mt19937 own{seed * 64 + static_cast<unsigned>(self.value)};
+    auto const tensors = random_layouts::random_tensors(draw);
+    auto const first = random_layouts::random_layout(random_layouts::padded_at_random(tensors, draw), ranks, draw);
+    auto layout = first;
+    auto arrays = arrays_of(layout, self, own);
+    for (auto& a : arrays) {
+        a.fill(tensors[at(a.tensor)].shape);
+    }
+    auto const steps = 2 + below(draw, 4);
+    for (int step = 0; step < steps; ++step) {
+        auto const name = "chain " + std::to_string(seed) + ", step " + std::to_string(step) + ", rank " + std::to_string(self.value) + ": ";
+        bool const last = step + 1 == steps;
+        reshard_request request{.from = layout,
+                                .to = last ? first : random_layouts::random_layout(random_layouts::padded_at_random(tensors, draw), ranks, draw)};
+        request.ranks = last ? rank_choice::pinned : static_cast<rank_choice>(draw() % 2);
+        if (draw() % 3 == 0) {
+            request.round_budget = bytes{32 + below(draw, 100)};  // an element of three roles takes 24
+        }
+        auto const plan = plan_reshard(request);
+        if (!plan) {
+            check(false, name + plan.error());
+            return;
+        }
+        reshard_options options;
+        options.message = bytes{draw() % 3 == 0 ? 1 + below(draw, 40) : 1 << 19};
+        if (draw() % 4 == 0) {  // as the memory of a device would be reached
+            options.copy_rows = [](row_block const& b) {
+                for (std::size_t r = 0; r < b.rows; ++r) {
+                    auto const row = static_cast<std::ptrdiff_t>(r);
+                    std::memcpy(b.to + row * b.to_pitch, b.from + row * b.from_pitch, b.row_bytes);
+                }
+            };
+        }
+        layout = with_ranks_of(*plan, request.to);
+        auto next = arrays_of(layout, self, own);
+        auto const moved = move(*plan, arrays, next, options);
+        std::int64_t sent = 0;
+        std::int64_t received = 0;
+        for (auto const& t : plan->transfers) {
+            sent += t.from == self ? t.size.count : 0;
+            received += t.to == self ? t.size.count : 0;
+        }
+        check(moved.sent.count == sent && moved.received.count == received, name + "as many bytes as the plan says");
+        for (auto const& a : next) {
+            check(a.is_right(tensors[at(a.tensor)].shape), name + "tensor " + std::to_string(a.tensor.value) + " " + to_string(a.box));
+        }
+        arrays = std::move(next);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    MPI_Init(&argc, &argv);
+    int rank = 0;
+    int ranks = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    auto const count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 100;
+    for (unsigned seed = 1; seed <= count && wrong == 0; ++seed) {
+        try {
+            run_chain(seed, rank_id{rank}, ranks);
+        } catch (std::exception const& error) {
+            check(false, "chain " + std::to_string(seed) + ": " + error.what());
+        }
+        int any = wrong;  // a rank that stops alone leaves the others waiting
+        MPI_Allreduce(&any, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    }
+    MPI_Finalize();
+    return wrong == 0 ? 0 : 1;
+}
