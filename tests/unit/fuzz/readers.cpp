@@ -15,6 +15,7 @@
 #include "executor/checkpoint/checkpoint_manifest.hpp"
 #include "executor/checkpoint/huggingface.hpp"
 #include "executor/checkpoint/safetensors.hpp"
+#include "executor/config/layout_file.hpp"
 #include "executor/config/strict_json.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/data/data.hpp"
@@ -186,9 +187,20 @@ void huggingface(std::span<std::uint8_t const> bytes)
     }
 }
 
+void layout(std::span<std::uint8_t const> bytes)
+{
+    try {
+        auto const read = parse_layout(text_of(bytes), "layout.json");
+        promise(parse_layout(format_layout(read), "again") == read, "a layout that was read is written so that it reads the same");
+    } catch (exit_error const& error) {
+        refused_as(exit_code::bad_data, error);
+        promise(std::string_view{error.what()}.starts_with("layout.json: "), "a refusal names the file, and a layout that was written can be read");
+    }
+}
+
 constexpr reader all[] = {{"config", config},        {"plan", plan_file},          {"manifest", manifest}, {"safetensors", safetensors},
                           {"tokens", tokens},        {"huggingface", huggingface}, {"schedule", schedule}, {"layers", layer_profile},
-                          {"clocks", clock_profile}, {"trace", trace_lines},       {"records", records}};
+                          {"clocks", clock_profile}, {"trace", trace_lines},       {"records", records},   {"layout", layout}};
 
 }  // namespace
 
