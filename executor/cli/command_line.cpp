@@ -27,6 +27,7 @@ command_line::command_line()
     add_profile();
     add_schedule();
     add_frontier();
+    add_reshard();
     add_records();
     add_reference();
 }
@@ -143,6 +144,31 @@ void command_line::add_frontier()
     command.add_option("--emit-header", options.emit_header, "Write the chosen plan as constexpr C++.")->excludes(ranks)->type_name("FILE");
     auto* const json = command.add_flag("--json", options.json, "Print the result as JSON.");
     command.add_flag("--csv", options.csv, "Print the frontier as time,energy rows.")->excludes(json)->excludes(ranks);
+}
+
+void command_line::add_reshard()
+{
+    auto& command = *app.add_subcommand("reshard", "Plan how state moves from one layout to another: fewest bytes, with bounds.");
+    command.callback([this] { chosen = [this] { return reshard(reshard_); }; });
+    auto& options = reshard_;
+    command.add_option("--from", options.from, "Layout that is there: degrees of tensor, pipeline and data parallelism as 4,2,1, or a file (JSON).")
+        ->required()
+        ->type_name("T,P,D|FILE");
+    command.add_option("--to", options.to, "Layout that is wanted.")->required()->type_name("T,P,D|FILE");
+    command.add_option("--model", options.model, "Model of T,P,D: gpt3-125m to gpt3-175b, or the config of a run.")
+        ->type_name("NAME|FILE")
+        ->capture_default_str();
+    command.add_option("--layers", options.layers, "Transformer blocks of the model. Default: as the model has.")->check(CLI::Range(1, 1 << 12));
+    command.add_option("--node-size", options.node_size, "Ranks per node.")->check(CLI::Range(1, 1 << 10))->capture_default_str();
+    command.add_option("--roles", options.roles, "Who takes which place of the wanted layout: the rank of its number, any rank, or whole nodes in any order.")
+        ->check(CLI::IsMember({"pinned", "any", "nodes"}))
+        ->capture_default_str();
+    command.add_option("--memory", options.memory_mib, "Memory limit per rank in MiB while state moves.")->check(CLI::PositiveNumber);
+    command.add_option("--round", options.round_mib, "Most that a rank receives in a round, in MiB. Default: one round.")->check(CLI::PositiveNumber);
+    command.add_option("--bandwidth", options.bandwidth, "Bandwidth of a rank in each direction in GB/s, for the time.")->check(CLI::PositiveNumber);
+    command.add_option("--svg", options.svg, "Write a picture of who sends what to whom in each round.")->type_name("FILE");
+    auto* const json = command.add_flag("--json", options.json, "Print the result as JSON.");
+    command.add_flag("--csv", options.csv, "Print the transfers as CSV.")->excludes(json);
 }
 
 void command_line::add_records()

@@ -31,6 +31,7 @@ private:
     export_options export_;
     import_options import_;
     frontier_options frontier_;
+    reshard_command_options reshard_;
     reference_options reference_;
 
     void add_train();
@@ -38,6 +39,7 @@ private:
     void add_profile();
     void add_schedule();
     void add_frontier();
+    void add_reshard();
     void add_records();  ///< report, export, import, info
     void add_reference();
 };

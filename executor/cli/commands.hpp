@@ -80,6 +80,21 @@ struct frontier_options {
     bool csv = false;
 };
 
+struct reshard_command_options {
+    std::string from;            ///< T,P,D or a file with a layout
+    std::string to;              ///< the same
+    std::string model = "gpt3-1.3b";  ///< a preset, or a config
+    int layers = 0;              ///< blocks of the model; 0: as it has
+    int node_size = 1;           ///< ranks of a node
+    std::string roles = "pinned";
+    double memory_mib = 0.0;     ///< of one rank; 0: no limit
+    double round_mib = 0.0;      ///< received by one rank in a round; 0: one round
+    double bandwidth = 0.0;      ///< of a rank in each direction, GB/s; 0: no time is reckoned
+    std::string svg;
+    bool json = false;
+    bool csv = false;
+};
+
 struct reference_options {
     std::string folder;  ///< gets reference/, man/ and completion/
 };
@@ -90,6 +105,7 @@ int profile(profile_options const& options);
 int report(report_options const& options);
 int info(info_options const& options);
 int frontier(frontier_options const& options);
+int reshard(reshard_command_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
 int write_reference(reference_options const& options);
