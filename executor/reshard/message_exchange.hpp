@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// All messages of one round between this rank and its peers. What goes to a peer is one stream of bytes, cut into messages that fit into
-// a core's cache, a few of them under way at a time: one is packed or unpacked while the others travel, and no rank needs
-// memory for more than a few messages of each peer. A message whose bytes are one run of the user's memory is sent or received there; one of long
+// All messages of one round between this rank and its peers. What goes to a peer is one stream of bytes, cut into messages of some MiB, a few of
+// them under way at a time: one is packed or unpacked while the others travel, and no rank needs memory for more than a few messages
+// of each peer. A message whose bytes are one run of the user's memory is sent or received there; one of long
 // rows, too, by a datatype that describes them, so that the MPI copies each byte as often as in a message without gaps. Each
 // end decides that for itself. MPI keeps the messages of a pair in order, so one tag is enough.
 

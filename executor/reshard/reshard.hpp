@@ -39,7 +39,7 @@ using wanted_array = array_at<void>;
 struct reshard_options {
     row_copier copy_rows{};               ///< for memory that memcpy does not reach; then no message touches an array itself
     std::vector<rank_id> members{};       ///< the plan's name of each rank of the communicator; empty: their numbers in it
-    bytes message = kibibytes(512);       ///< longer ones are cut, so that packing and sending overlap. The same on all ranks
+    bytes message = mebibytes(4);         ///< longer ones are cut, so that packing and sending overlap. The same on all ranks
     std::function<void(int round)> round_ended{};  ///< what this rank drops at the end of the round is no longer needed
 };
 
