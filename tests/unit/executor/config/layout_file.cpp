@@ -21,7 +21,7 @@ std::string good()
     return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-/// What is said of the good file with one text in it exchanged.
+/// The error for the good file with one text in it replaced.
 std::string said_of(std::string const& text, std::string const& instead)
 {
     auto changed = good();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans against elements: random layouts of up to four dimensions (parts without elements, uneven cuts, block-cyclic ones, flat ranges, copies, padding, roles
 // apart), dead ranks, nodes, rounds. Every element is followed by itself; what must move, who takes which place and the least largest send
-// are computed anew, the last by a maximum flow (Boost.Graph where it is there). Nothing of verify() is used.
+// are computed again, the last by a maximum flow (Boost.Graph where it is there). Nothing of verify() is used.
 #include <algorithm>
 #include <bit>
 #include <cstdint>

@@ -68,7 +68,7 @@ TEST_CASE("socket http: patience holds for the whole exchange")
     CHECK(reply.error().message.starts_with("no answer from " + slow.path()));
 }
 
-TEST_CASE("socket http: no server is told from no permission")
+TEST_CASE("socket http: no server differs from no permission")
 {
     standin_folder const folder;
     auto const path = (folder.path / "s.sock").string();
