@@ -133,10 +133,10 @@ std::string picture_of(reshard_plan const& plan, std::string const& title, int n
     svg_picture<> picture{
         point(std::max(900.0, static_cast<double>(across) * panel + margin), top + std::max<double>(1, static_cast<double>(down)) * (panel + 30))};
     picture.text(point(margin, 20), title);
-    picture.text(point(margin, 36), rounds.empty()
-                                        ? "nothing moves"
-                                        : fmt::format("rows send, columns receive; {} in {} rounds{}", size_text(plan.certificate.moved.value), rounds.size(),
-                                                      shown < rounds.size() ? fmt::format(", of which the first {} are drawn", shown) : ""));
+    picture.text(point(margin, 36), rounds.empty() ? "nothing moves"
+                                                   : fmt::format("rows send, columns receive; {} in {} round{}{}", size_text(plan.certificate.moved.value),
+                                                                 rounds.size(), rounds.size() == 1 ? "" : "s",
+                                                                 shown < rounds.size() ? fmt::format(", of which the first {} are drawn", shown) : ""));
     std::size_t k = 0;
     for (auto const& [number, m] : rounds) {
         if (k == shown) {

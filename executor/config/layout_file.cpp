@@ -94,13 +94,18 @@ role_set read_roles(json const& list, place const& where)
     return roles;
 }
 
-nd_shape read_shape(json const& list, place const& where)
+int dimensions_of(json const& list, place const& where)
 {
     if (list.size() > most_dimensions) {
         refuse(where, fmt::format("has {} dimensions, but an array has at most {}", list.size(), most_dimensions));
     }
+    return static_cast<int>(list.size());
+}
+
+nd_shape read_shape(json const& list, place const& where)
+{
     nd_shape shape;
-    shape.dimensions = static_cast<int>(list.size());
+    shape.dimensions = dimensions_of(list, where);
     for (std::size_t d = 0; d < list.size(); ++d) {
         shape[static_cast<int>(d)] = at_place(where, [&] { return integer_of(list[d], "length", {}); });
     }
@@ -109,11 +114,8 @@ nd_shape read_shape(json const& list, place const& where)
 
 nd_box read_box(json const& list, place const& where)
 {
-    if (list.size() > most_dimensions) {
-        refuse(where, fmt::format("has {} dimensions, but an array has at most {}", list.size(), most_dimensions));
-    }
     nd_box box;
-    box.dimensions = static_cast<int>(list.size());
+    box.dimensions = dimensions_of(list, where);
     for (std::size_t d = 0; d < list.size(); ++d) {
         auto const here = below(where, d);
         if (!list[d].is_array() || list[d].size() != 2) {
