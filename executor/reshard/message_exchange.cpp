@@ -8,19 +8,6 @@ namespace rheo::inline v0::detail {
 
 namespace {
 
-constexpr int stream_tag = 0;
-
-/// Of the requests that have ended, the first one's error says what went wrong.
-void check_some(int code, std::vector<MPI_Status> const& ended, int count, char const* call)
-{
-    if (code != MPI_SUCCESS && count != MPI_UNDEFINED) {
-        for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-            mpi::check(ended[i].MPI_ERROR, call);
-        }
-    }
-    mpi::check(code, call);
-}
-
 /// Shorter rows are packed faster by us than by a datatype.
 constexpr std::ptrdiff_t long_row = 256;
 
@@ -100,41 +87,31 @@ datatype type_of(packed_message const& message, bool outgoing)
 
 }  // namespace
 
-message_exchange::~message_exchange()
-{
-    bool const pending = std::any_of(requests_.begin(), requests_.end(), [](MPI_Request r) { return r != MPI_REQUEST_NULL; });
-    if (!pending) {
-        return;
-    }
-    // Left by an error. With ULFM the requests end with an error once the communicator is revoked; else they may never end, and their buffers stay.
-    mpi::revoke(comm_);
-#if RHEO_HAS_ULFM
-    MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
-#else
-    for (auto& s : slots_) {
-        (void)s.buffer.release();
-    }
-#endif
-}
-
 message_stream const& message_exchange::stream_of(std::size_t k) const
 {
     auto const s = k / depth;
     return s < outgoing_->size() ? (*outgoing_)[s] : (*incoming_)[s - outgoing_->size()];
 }
 
-bool message_exchange::start_in_place(std::size_t k)
+/// What is observed, and what the transport takes as bytes alone, has to be one run of memory; else rows of some length do.
+bool message_exchange::goes_in_place(std::size_t k) const
 {
-    auto const& message = *slots_[k].message;
-    if (copy_rows_ || !std::all_of(message.boxes.begin(), message.boxes.end(), [&](packed_box const& b) { return has_long_rows(b, sends(k)); })) {
+    auto const& boxes = slots_[k].message->boxes;
+    if (copy_rows_ || !std::all_of(boxes.begin(), boxes.end(), [&](packed_box const& b) { return has_long_rows(b, sends(k)); })) {
         return false;
     }
+    return (transport_.takes_datatypes() && !observe_) || (boxes.size() == 1 && is_one_run(boxes.front().box, users_stride(boxes.front(), sends(k))));
+}
+
+void message_exchange::start_in_place(std::size_t k)
+{
+    auto const& message = *slots_[k].message;
     datatype type;
     auto* data = message.boxes.front().user;
     auto count = 1;
     if (message.boxes.size() > 1) {
         type = type_of(message, sends(k));
-        data = nullptr;  // MPI_BOTTOM: the type has addresses
+        data = static_cast<std::byte*>(MPI_BOTTOM);  // the type has addresses
     } else if (is_one_run(message.boxes.front().box, users_stride(message.boxes.front(), sends(k)))) {
         count = static_cast<int>(message.bytes);
     } else {
@@ -143,14 +120,14 @@ bool message_exchange::start_in_place(std::size_t k)
     if (type.handle != MPI_BYTE) {
         mpi::check(MPI_Type_commit(&type.handle), "MPI_Type_commit");
     }
-    auto const peer = stream_of(k).peer;
-    void* const buffer = data == nullptr ? MPI_BOTTOM : static_cast<void*>(data);
     if (sends(k)) {
-        mpi::check(MPI_Isend(buffer, count, type.handle, peer, stream_tag, comm_.handle(), &requests_[k]), "MPI_Isend");
+        if (observe_) {
+            observe_(message.boxes.front(), data);
+        }
+        transport_.send(k, stream_of(k).peer, data, count, type.handle);
     } else {
-        mpi::check(MPI_Irecv(buffer, count, type.handle, peer, stream_tag, comm_.handle(), &requests_[k]), "MPI_Irecv");
+        transport_.receive(k, stream_of(k).peer, data, count, type.handle);
     }
-    return true;
 }
 
 void message_exchange::start(std::size_t k)
@@ -163,70 +140,71 @@ void message_exchange::start(std::size_t k)
         return;
     }
     s.message = &stream.messages[next++];
-    s.in_place = start_in_place(k);
+    s.in_place = goes_in_place(k);
     if (s.in_place) {
+        start_in_place(k);
         return;
     }
     auto const& message = *s.message;
-    if (s.room < message.bytes) {
-        s.buffer = std::make_unique_for_overwrite<std::byte[]>(message.bytes);
-        s.room = message.bytes;
-    }
+    s.buffer = transport_.buffer(k, message.bytes);
     auto const count = static_cast<int>(message.bytes);
-    if (sends(k)) {
-        for (auto const& b : message.boxes) {
-            copy_strided(b.box, s.buffer.get() + b.offset, b.user, copy_rows_);
-        }
-        mpi::check(MPI_Isend(s.buffer.get(), count, MPI_BYTE, stream.peer, stream_tag, comm_.handle(), &requests_[k]), "MPI_Isend");
-    } else {
-        mpi::check(MPI_Irecv(s.buffer.get(), count, MPI_BYTE, stream.peer, stream_tag, comm_.handle(), &requests_[k]), "MPI_Irecv");
+    if (!sends(k)) {
+        transport_.receive(k, stream.peer, s.buffer, count, MPI_BYTE);
+        return;
     }
+    for (auto const& b : message.boxes) {
+        copy_strided(b.box, s.buffer + b.offset, b.user, copy_rows_);
+        if (observe_) {
+            observe_(b, s.buffer + b.offset);
+        }
+    }
+    transport_.send(k, stream.peer, s.buffer, count, MPI_BYTE);
 }
 
 void message_exchange::finish(std::size_t k)
 {
     auto const& s = slots_[k];
-    if (sends(k) || s.in_place) {
+    if (sends(k)) {
         return;
     }
     for (auto const& b : s.message->boxes) {
-        copy_strided(b.box, b.user, s.buffer.get() + b.offset, copy_rows_);
+        if (observe_) {
+            observe_(b, s.in_place ? b.user : s.buffer + b.offset);
+        }
+        if (!s.in_place) {
+            copy_strided(b.box, b.user, s.buffer + b.offset, copy_rows_);
+        }
     }
 }
 
-void message_exchange::run(std::vector<message_stream> const& outgoing, std::vector<message_stream> const& incoming, std::vector<local_copy> const& local)
+void message_exchange::run(std::vector<message_stream> const& outgoing, std::vector<message_stream> const& incoming, std::vector<local_copy> const& local,
+                           std::function<void()> const& posted)
 {
     outgoing_ = &outgoing;
     incoming_ = &incoming;
     next_.assign(outgoing.size() + incoming.size(), 0);
     slots_.resize(std::max(slots_.size(), next_.size() * depth));
-    requests_.assign(next_.size() * depth, MPI_REQUEST_NULL);
-    for (auto k = outgoing.size() * depth; k < requests_.size(); ++k) {
+    for (auto k = outgoing.size() * depth; k < next_.size() * depth; ++k) {
         start(k);
     }
     for (std::size_t k = 0; k < outgoing.size() * depth; ++k) {
         start(k);
     }
-    std::vector<int> done(requests_.size());
-    std::vector<MPI_Status> ended(requests_.size());
-    auto const count = static_cast<int>(requests_.size());
+    if (posted) {
+        posted();
+    }
     auto rest = local.begin();
     while (true) {
-        int completed = MPI_UNDEFINED;
-        if (rest != local.end()) {
+        bool const copies = rest != local.end();
+        if (copies) {
             copy_strided(rest->box, rest->to, rest->from, copy_rows_);
             ++rest;
-            auto const code = MPI_Testsome(count, requests_.data(), &completed, done.data(), ended.data());
-            check_some(code, ended, completed, "MPI_Testsome");
-        } else {
-            auto const code = MPI_Waitsome(count, requests_.data(), &completed, done.data(), ended.data());
-            check_some(code, ended, completed, "MPI_Waitsome");
-            if (completed == MPI_UNDEFINED) {
-                return;
-            }
         }
-        for (int i = 0; completed != MPI_UNDEFINED && i < completed; ++i) {
-            auto const k = static_cast<std::size_t>(done[static_cast<std::size_t>(i)]);
+        auto const& ended = transport_.ended(!copies);
+        if (!copies && ended.empty()) {
+            return;
+        }
+        for (auto const k : ended) {
             finish(k);
             start(k);
         }

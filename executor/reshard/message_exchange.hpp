@@ -9,11 +9,13 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
+#include <utility>
 #include <vector>
 
-#include "executor/mpi/communicator.hpp"
+#include "executor/reshard/message_transport.hpp"
 #include "executor/reshard/strided_copy.hpp"
+#include "rheo/reshard/reshard_plan.hpp"
+#include "rheo/tensor/collection.hpp"
 
 namespace rheo::inline v0::detail {
 
@@ -22,6 +24,8 @@ struct packed_box {
     strided_box box;      ///< `to` is the message when sending, the user's memory when receiving
     std::byte* user;      ///< its first element
     std::size_t offset;   ///< of it in the message
+    transfer const* of = nullptr;  ///< the transfer that it is a part of; none: something else that travels with them
+    tensor_role role{};
 };
 
 struct packed_message {
@@ -41,40 +45,48 @@ struct local_copy {
     std::byte const* from;
 };
 
+/// Looks at the bytes of a box as they travel, one behind the other: before they are sent, and when they have come.
+using box_observer = std::function<void(packed_box const& box, std::byte const* bytes)>;
+
 class message_exchange {
 public:
     /// @param copy_rows empty: host memory, in which messages may also be sent and received directly
-    message_exchange(mpi::communicator const& comm, row_copier const& copy_rows) : comm_{comm}, copy_rows_{copy_rows} {}
-    ~message_exchange();
+    /// @param observe if any, it sees each box, in the order of the stream where it is sent
+    message_exchange(message_transport& transport, row_copier const& copy_rows, box_observer observe = {})
+        : transport_{transport}, copy_rows_{copy_rows}, observe_{std::move(observe)}
+    {
+    }
     message_exchange(message_exchange const&) = delete;
     message_exchange& operator=(message_exchange const&) = delete;
 
-    /// Sends and receives everything, and makes the local copies while messages travel. @throws mpi::peer_lost, mpi::error
-    void run(std::vector<message_stream> const& outgoing, std::vector<message_stream> const& incoming, std::vector<local_copy> const& local);
+    /// Sends and receives everything, and makes the local copies while messages travel. @param posted called when the first messages are under way
+    /// @throws mpi::peer_lost, mpi::error
+    void run(std::vector<message_stream> const& outgoing, std::vector<message_stream> const& incoming, std::vector<local_copy> const& local,
+             std::function<void()> const& posted = {});
 
 private:
     static constexpr std::size_t depth = 2;  ///< messages of a peer that are under way at a time
 
     struct slot {
-        std::unique_ptr<std::byte[]> buffer{};
-        std::size_t room = 0;
+        std::byte* buffer = nullptr;
         packed_message const* message = nullptr;
         bool in_place = false;  ///< the message is the user's memory
     };
 
-    bool start_in_place(std::size_t k);  ///< false: the message has to be packed
+    bool goes_in_place(std::size_t k) const;
+    void start_in_place(std::size_t k);
     void start(std::size_t k);   ///< the next message of the slot's stream, if there is one
     void finish(std::size_t k);
     message_stream const& stream_of(std::size_t k) const;
     bool sends(std::size_t k) const { return k < outgoing_->size() * depth; }
 
-    mpi::communicator const& comm_;
+    message_transport& transport_;
     row_copier const& copy_rows_;
+    box_observer observe_;
     std::vector<message_stream> const* outgoing_ = nullptr;
     std::vector<message_stream> const* incoming_ = nullptr;
     std::vector<std::size_t> next_;  ///< message of each stream, those that send first
     std::vector<slot> slots_;
-    std::vector<MPI_Request> requests_;
 };
 
 }  // namespace rheo::inline v0::detail

@@ -95,7 +95,7 @@ public:
                 auto box = lengths_of(piece.box, size);
                 box.to_stride = outgoing_ ? packed : piece.array->stride;
                 box.from_stride = outgoing_ ? piece.array->stride : packed;
-                message.boxes.push_back({box, piece.data(), message.bytes + offset_in(part, packed, piece.box)});
+                message.boxes.push_back({box, piece.data(), message.bytes + offset_in(part, packed, piece.box), &t, role});
             }
             message.bytes += part_bytes;
             total += part_bytes;

@@ -107,7 +107,8 @@ reshard_result reshard(MPI_Comm comm, reshard_plan const& plan, array_view<held_
     auto const message_bytes = detail::message_length(plan, static_cast<std::size_t>(options.message.count));
     auto const kept = detail::kept_of(plan, mine);
     result.kept = bytes{static_cast<std::int64_t>(kept.bytes)};
-    detail::message_exchange exchange{own, options.copy_rows};
+    detail::mpi_transport transport{own};
+    detail::message_exchange exchange{transport, options.copy_rows};
     auto const rounds = plan.transfers.empty() ? 1 : plan.transfers.back().round + 1;
     auto const* next = plan.transfers.data();
     auto const* const end = next + plan.transfers.size();

@@ -1,0 +1,64 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// How the messages of an exchange travel, and how their ends are waited for. There are two ways: over any MPI, for programs that know nothing of
+// failures, and by the executor's messenger, whose waits end when a peer is lost.
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "executor/mpi/communicator.hpp"
+
+namespace rheo::inline v0::detail {
+
+/// Messages under way are named by their slots, which the exchange numbers. When a transport is destroyed while messages are under way (an
+/// exchange that an error ended), none of them touches a buffer that has been freed.
+class message_transport {
+public:
+    message_transport() = default;
+    message_transport(message_transport const&) = delete;
+    message_transport& operator=(message_transport const&) = delete;
+    virtual ~message_transport() = default;
+
+    /// Whether a message may be anything that a datatype describes; else it is consecutive bytes.
+    virtual bool takes_datatypes() const = 0;
+    /// Memory of the host for the message of a slot; the same memory until a longer message needs more.
+    virtual std::byte* buffer(std::size_t slot, std::size_t bytes) = 0;
+    /// @pre nothing is under way in the slot. Messages between two ranks arrive in their order. @throws mpi::peer_lost, mpi::error
+    virtual void send(std::size_t slot, int peer, void const* data, int count, MPI_Datatype type) = 0;
+    virtual void receive(std::size_t slot, int peer, void* data, int count, MPI_Datatype type) = 0;
+    /// The slots whose messages have ended since the last call. @param wait until there is one; else this looks once
+    /// @return empty after a wait: nothing is under way. @throws mpi::peer_lost, mpi::error
+    virtual std::vector<std::size_t> const& ended(bool wait) = 0;
+};
+
+/// Messages on a communicator of their own over any MPI.
+class mpi_transport final : public message_transport {
+public:
+    explicit mpi_transport(mpi::communicator const& comm) : comm_{comm} {}
+    ~mpi_transport() override;
+
+    bool takes_datatypes() const override { return true; }
+    std::byte* buffer(std::size_t slot, std::size_t bytes) override;
+    void send(std::size_t slot, int peer, void const* data, int count, MPI_Datatype type) override;
+    void receive(std::size_t slot, int peer, void* data, int count, MPI_Datatype type) override;
+    std::vector<std::size_t> const& ended(bool wait) override;
+
+private:
+    struct message_buffer {
+        std::unique_ptr<std::byte[]> memory{};
+        std::size_t bytes = 0;
+    };
+
+    MPI_Request& request(std::size_t slot);
+
+    mpi::communicator const& comm_;
+    std::vector<MPI_Request> requests_;
+    std::vector<message_buffer> buffers_;
+    std::vector<int> indices_;
+    std::vector<MPI_Status> statuses_;
+    std::vector<std::size_t> ended_;
+};
+
+}  // namespace rheo::inline v0::detail
