@@ -16,6 +16,7 @@ void expect_heads(Arguments const& a)
 {
     expects(a.heads >= 1 && a.width % a.heads == 0, "the width of attention is a multiple of its heads");
     expects(a.kv_heads >= 0 && (a.kv_heads == 0 || a.heads % a.kv_heads == 0), "heads of keys and values divide those of queries");
+    expects(heads_in_model(a), "the heads of an attention are among those of the model");
     expects(a.before.count == 0 || (a.before.count + 1) * a.length <= a.whole, "slices of a sequence lie within it");
     expects(a.width / a.heads <= plain::most_width, "a head of attention on a device has at most 256 elements");
     expects(a.heads <= 65535 && a.batch <= 65535, "attention on a device takes at most 65535 heads and as many sequences");

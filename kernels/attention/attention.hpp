@@ -10,6 +10,8 @@
 // see the keys and values of the slices before it, which lie in memory of their own, and then its own. Backward goes
 // from the last slice to the first; each adds to the key and value gradients of those before it, which they take over
 // when it is their turn. The order of these sums is fixed by the slices, so the grid of slices is part of the numerics.
+//
+// A shard of a layer has some of the model's heads: a call with those heads alone, whose dropout counts by their numbers in the model.
 
 #include <array>
 #include <cmath>
@@ -42,7 +44,9 @@ struct attention_forward_arguments {
     storage_t<Policy> const* qkv;         // [batch * length, width + 2 * kv_width], kv_width = width / heads * kv_heads
     earlier_slices<storage_t<Policy> const> before{};  // each of that shape
     std::int64_t whole = 0;               ///< tokens of a sequence that is cut; 0: length
-    dropout drop{};                       ///< element ((b * heads + h) * whole + i) * whole + j, of tokens i and j of the sequence
+    dropout drop{};                       ///< element ((b * all_heads + first_head + h) * whole + i) * whole + j, of tokens i and j of the sequence
+    std::int64_t first_head = 0;          ///< the number in the model of the first of the heads
+    std::int64_t all_heads = 0;           ///< of the model; 0: heads
     storage_t<Policy>* output;            // [batch * length, width]
     compute_t<Policy>* log_sum_exp;       // [batch, heads, length]
 };
@@ -61,11 +65,27 @@ struct attention_backward_arguments {
     compute_t<Policy> const* log_sum_exp;      // [batch, heads, length]
     storage_t<Policy> const* output_gradient;  // [batch * length, width]
     dropout drop{};
+    std::int64_t first_head = 0;
+    std::int64_t all_heads = 0;
     storage_t<Policy>* qkv_gradient;           // [batch * length, width + 2 * kv_width]
     storage_t<Policy> const* kv_gradient_later = nullptr;  // [batch * length, 2 * kv_width], from the slices behind; null: there are none
     /// Each [batch * length, 2 * kv_width]: added to, or written when no slice lies behind.
     earlier_slices<storage_t<Policy>> kv_gradient_before{};
 };
+
+/// The number of head h of sequence b among those of the model: its dropout counts by it.
+template <class Arguments>
+constexpr std::int64_t head_in_model(Arguments const& a, std::int64_t b, std::int64_t h)
+{
+    return b * (a.all_heads == 0 ? a.heads : a.all_heads) + a.first_head + h;
+}
+
+/// Whether the heads are among those of the model.
+template <class Arguments>
+constexpr bool heads_in_model(Arguments const& a)
+{
+    return a.first_head >= 0 && (a.all_heads == 0 ? a.first_head == 0 : a.first_head + a.heads <= a.all_heads);
+}
 
 /// Where the parts of a row of qkv lie, of heads that are `head_width` wide.
 struct qkv_row {
@@ -117,7 +137,7 @@ template <class Arguments>
 std::int64_t attention_element(Arguments const& a, std::int64_t b, std::int64_t h, std::int64_t i)
 {
     std::int64_t const whole = a.whole == 0 ? a.length : a.whole;
-    return ((b * a.heads + h) * whole + i) * whole;
+    return (head_in_model(a, b, h) * whole + i) * whole;
 }
 
 template <dtype_policy Policy>

@@ -51,6 +51,7 @@ struct attention_heads {
     std::int64_t row;       ///< elements of a row of qkv
     std::int64_t kv_width;
     std::int64_t whole;
+    std::int64_t all_heads;  ///< of the model
     float inverse_root;     ///< 1 / sqrt(head width)
     float scale;            ///< the same, times log2(e)
 
@@ -62,6 +63,7 @@ struct attention_heads {
           row{qkv_row{a}.floats()},
           kv_width{qkv_row{a}.kv_width},
           whole{a.whole == 0 ? a.length : a.whole},
+          all_heads{a.all_heads == 0 ? a.heads : a.all_heads},
           inverse_root{1.0F / std::sqrt(static_cast<float>(head_width))},
           scale{inverse_root * 1.44269504F}
     {
@@ -92,7 +94,10 @@ struct attention_heads {
         return {matrix + b * a.length * a.width + h * head_width, a.width};
     }
     /// The number of the probability of the item's query i and key 0, from which keys count on.
-    __device__ std::int64_t element(std::int64_t b, std::int64_t h, std::int64_t i) const { return ((b * a.heads + h) * whole + before() + i) * whole; }
+    __device__ std::int64_t element(std::int64_t b, std::int64_t h, std::int64_t i) const
+    {
+        return ((b * all_heads + a.first_head + h) * whole + before() + i) * whole;
+    }
 
     /// What the probability of that number is multiplied by.
     __device__ float factor(std::int64_t number) const

@@ -28,8 +28,9 @@ struct head {
     std::int64_t output;    // first element within [rows, width]
     std::int64_t pair;      // of k within [rows, 2 kv_width], keys and values of another slice
     std::int64_t number;    // b * heads + h
+    std::int64_t in_model;  // the same among the heads of the model
 
-    std::int64_t element(std::int64_t i) const { return (number * whole + first + i) * whole; }
+    std::int64_t element(std::int64_t i) const { return (in_model * whole + first + i) * whole; }
 };
 
 template <class Arguments>
@@ -47,7 +48,8 @@ head head_of(Arguments const& a, std::int64_t number)
             .kv_width = row.kv_width,
             .output = b * a.length * a.width + row.query(h),
             .pair = b * a.length * 2 * row.kv_width + row.pair(h),
-            .number = number};
+            .number = number,
+            .in_model = head_in_model(a, b, h)};
 }
 
 /// Rows of one head in a matrix that holds more: from one to the next it is `row` elements.
@@ -133,6 +135,7 @@ void expect_slices(Arguments const& a)
 {
     expects(a.heads >= 1 && a.width % a.heads == 0, "the width of attention is a multiple of its heads");
     expects(a.kv_heads >= 0 && (a.kv_heads == 0 || a.heads % a.kv_heads == 0), "heads of keys and values divide those of queries");
+    expects(heads_in_model(a), "the heads of an attention are among those of the model");
     expects(a.before.count == 0 || (a.before.count + 1) * a.length <= a.whole, "slices of a sequence lie within it");
 }
 

@@ -57,7 +57,7 @@ public:
     void for_runs(tile_pool& pool, int worker, element_range elements, std::int64_t width, F&& f) const
     {
         if (rows_.is_all()) {
-            f(elements.begin, elements.count, rule(pool, worker, elements.begin, elements.count));
+            f(elements.begin, elements.count, rule(pool, worker, rows_.begin * width + elements.begin, elements.count));
             return;
         }
         for (auto at = elements.begin; at < elements.begin + elements.count;) {

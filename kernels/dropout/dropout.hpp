@@ -14,13 +14,15 @@
 namespace rheo::inline v0 {
 
 /// Which rows of the microbatch's tensor an item's rows are: of each sequence of `whole` tokens the `length` from `first` on. Row
-/// b * length + t of a slice is row b * whole + first + t of the microbatch; as it stands, all rows are their own.
+/// b * length + t of a slice is row b * whole + first + t of the microbatch; as it stands, all rows are their own. A kernel that works on a
+/// strip of the item's rows counts from `begin`, so a row draws the same numbers in any strip.
 struct row_part {
     std::int64_t length = 1;
     std::int64_t first = 0;
     std::int64_t whole = 1;
+    std::int64_t begin = 0;  ///< the item's row that is row 0 of the call
 
-    constexpr std::int64_t operator()(std::int64_t row) const { return row / length * whole + first + row % length; }
+    constexpr std::int64_t operator()(std::int64_t row) const { return (begin + row) / length * whole + first + (begin + row) % length; }
     constexpr bool is_all() const { return length == whole; }
 
     friend constexpr bool operator==(row_part const&, row_part const&) = default;

@@ -236,3 +236,76 @@ TEST_CASE("attention: grouped heads equal repeated heads")
     };
     CHECK(forward(grouped, qkv) == forward(full, repeated));
 }
+
+TEST_CASE("attention: heads alone are those of the model")
+{
+    // six heads of queries for two of keys and values: the second pair's three alone, whose dropout counts as theirs
+    shape const whole{2, 70, 48, 6, 2};
+    shape const part{2, 70, 24, 3, 1};
+    std::int64_t const rows = whole.batch * whole.length;
+    auto const qkv = normal(rows * qkv_columns(whole), 1);
+    auto const dout = normal(rows * whole.width, 2);
+    auto const drop = some_dropout(0.2);
+    attention_reference const r{whole, wide(qkv), wide(dout), drop};
+    // columns of q, k, v of the part in a row of the whole
+    auto const of_part = [&](std::int64_t column) { return column < 24 ? 24 + column : column < 32 ? 48 + 8 + column - 24 : 48 + 16 + 8 + column - 32; };
+    floats own(size(rows * 40)), own_dout(size(rows * 24));
+    doubles output(own_dout.size()), gradient(own.size());
+    for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t c = 0; c < 40; ++c) {
+            own[size(i * 40 + c)] = qkv[size(i * 80 + of_part(c))];
+            gradient[size(i * 40 + c)] = r.gradient[size(i * 80 + of_part(c))];
+        }
+        for (std::int64_t c = 0; c < 24; ++c) {
+            own_dout[size(i * 24 + c)] = dout[size(i * 48 + 24 + c)];
+            output[size(i * 24 + c)] = r.output[size(i * 48 + 24 + c)];
+        }
+    }
+    check_threads_change_no_bit([&](tile_pool& pool) {
+        auto out = poison(rows * 24);
+        auto lse = poison(part.batch * part.heads * part.length);
+        auto to_qkv = poison(rows * 40);
+        host::attention_forward(pool, {.batch = part.batch,
+                                       .length = part.length,
+                                       .width = part.width,
+                                       .heads = part.heads,
+                                       .kv_heads = part.kv_heads,
+                                       .qkv = own.data(),
+                                       .drop = drop,
+                                       .first_head = 3,
+                                       .all_heads = 6,
+                                       .output = out.data(),
+                                       .log_sum_exp = lse.data()});
+        host::attention_backward(pool, {.batch = part.batch,
+                                        .length = part.length,
+                                        .width = part.width,
+                                        .heads = part.heads,
+                                        .kv_heads = part.kv_heads,
+                                        .qkv = own.data(),
+                                        .output = out.data(),
+                                        .log_sum_exp = lse.data(),
+                                        .output_gradient = own_dout.data(),
+                                        .drop = drop,
+                                        .first_head = 3,
+                                        .all_heads = 6,
+                                        .qkv_gradient = to_qkv.data()});
+        // as above the host is within 1e-5 of the largest gradient; another mask would be off by whole probabilities
+        check_within(out, output, 2e-5);
+        check_within(to_qkv, gradient, 2e-4);
+        return std::pair{bits(out), bits(to_qkv)};
+    });
+    tile_pool pool{1};
+    floats nothing(1);
+    for (auto const [first, all] : {std::pair{4, 6}, std::pair{-1, 6}, std::pair{1, 0}}) {
+        CHECK_THROWS_AS(host::attention_forward(pool, {.batch = 1,
+                                                       .length = 1,
+                                                       .width = 24,
+                                                       .heads = 3,
+                                                       .qkv = nothing.data(),
+                                                       .first_head = first,
+                                                       .all_heads = all,
+                                                       .output = nothing.data(),
+                                                       .log_sum_exp = nothing.data()}),
+                        precondition_error);
+    }
+}

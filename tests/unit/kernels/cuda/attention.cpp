@@ -18,6 +18,8 @@ struct shape {
     std::int64_t heads;
     std::int64_t kv_heads = 0;
     std::int64_t slices = 1;
+    std::int64_t first_head = 0;
+    std::int64_t all_heads = 0;
 
     std::int64_t part() const { return length / slices; }
 };
@@ -114,6 +116,8 @@ outputs<T> computed(inputs<T> const& in, dropout const& drop, cuda::tensor_cores
                                             .before = before,
                                             .whole = s.length,
                                             .drop = drop,
+                                            .first_head = s.first_head,
+                                            .all_heads = s.all_heads,
                                             .output = out.back()->data(),
                                             .log_sum_exp = log_sum.back()->data()},
                                            by);
@@ -137,6 +141,8 @@ outputs<T> computed(inputs<T> const& in, dropout const& drop, cuda::tensor_cores
                                              .log_sum_exp = log_sum[size(n)]->data(),
                                              .output_gradient = dout[size(n)]->data(),
                                              .drop = drop,
+                                             .first_head = s.first_head,
+                                             .all_heads = s.all_heads,
                                              .qkv_gradient = gradient[size(n)]->data(),
                                              .kv_gradient_later = n + 1 < s.slices ? kept[size(n)]->data() : nullptr,
                                              .kv_gradient_before = kept_before},
@@ -258,6 +264,36 @@ TEMPLATE_TEST_CASE("cuda attention: causal, and sequences are separate", "", flo
     }
 }
 
+TEMPLATE_TEST_CASE("cuda attention: heads alone have the bits of all", "", float, bfloat16)
+{
+    using T = TestType;
+    for (std::int64_t const d : {8, 5}) {  // for tensor cores in bf16, and not
+        shape const whole{2, 37, 6 * d, 6, 2};
+        shape const part{2, 37, 3 * d, 3, 1, 1, 3, 6};
+        inputs<T> const in{whole};
+        inputs<T> own{part};
+        auto const all = computed(in, some_dropout(0.2));
+        // of rows of q, k, v: the last three heads of q, and the last of k and of v
+        auto const of_part = [&](std::int64_t c) { return c < 3 * d ? 3 * d + c : 4 * d + c + (c < 4 * d ? 0 : d); };
+        outputs<T> expected{std::vector<T>(own.dout.size()), std::vector<T>(own.qkv.size()), {}};
+        for (std::int64_t i = 0; i < part.batch * part.length; ++i) {
+            for (std::int64_t c = 0; c < 5 * d; ++c) {
+                own.qkv[size(i * 5 * d + c)] = in.qkv[size(i * 10 * d + of_part(c))];
+                expected.gradient[size(i * 5 * d + c)] = all.gradient[size(i * 10 * d + of_part(c))];
+            }
+            for (std::int64_t c = 0; c < 3 * d; ++c) {
+                own.dout[size(i * 3 * d + c)] = in.dout[size(i * 6 * d + 3 * d + c)];
+                expected.output[size(i * 3 * d + c)] = all.output[size(i * 6 * d + 3 * d + c)];
+            }
+        }
+        for (std::int64_t b = 0; b < part.batch; ++b) {
+            auto const from = all.log_sum_exp.begin() + (b * 6 + 3) * part.length;
+            expected.log_sum_exp.insert(expected.log_sum_exp.end(), from, from + 3 * part.length);
+        }
+        CHECK(computed(own, some_dropout(0.2)) == expected);
+    }
+}
+
 TEST_CASE("cuda attention: cuDNN matches double, deterministic")
 {
     if (!cuda::has_cudnn()) {
@@ -315,4 +351,8 @@ TEST_CASE("cuda attention: invalid arguments are rejected")
                                                       .output_gradient = nullptr,
                                                       .qkv_gradient = nullptr}),
                       ContainsSubstring("workspace is too small"));
+    CHECK_THROWS_WITH(
+        cuda::attention_forward<fp32>(
+            {}, {.batch = 1, .length = 1, .width = 8, .heads = 2, .qkv = nullptr, .first_head = 3, .all_heads = 4, .output = nullptr, .log_sum_exp = nullptr}),
+        ContainsSubstring("among those of the model"));
 }
