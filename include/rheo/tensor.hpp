@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything of tensor/: shapes, dtypes, boxes, the collection, exact sums, randomness, the digest.
+// Everything of tensor/: shapes, dtypes, boxes, the collection, exact sums, randomness, the digest, the grid of shards.
 
 #include "rheo/tensor/bfloat16.hpp"
 #include "rheo/tensor/box.hpp"
@@ -14,3 +14,4 @@
 #include "rheo/tensor/nd_box.hpp"
 #include "rheo/tensor/random.hpp"
 #include "rheo/tensor/shape.hpp"
+#include "rheo/tensor/shard_grid.hpp"

@@ -59,9 +59,9 @@ __device__ running_sum sum_of_row(T const* logits, std::int64_t vocabulary)
     return row[0];
 }
 
-/// Writes softmax - onehot, or zeros in a row that is ignored.
+/// Writes softmax - onehot, or zeros in a row that is ignored. `here`: where the target is among these logits, below zero: nowhere.
 template <bool Whole, class T>
-__device__ void gradient_of_row(T const* logits, std::int64_t vocabulary, std::int32_t target, float log_sum, T* gradient)
+__device__ void gradient_of_row(T const* logits, std::int64_t vocabulary, std::int32_t target, std::int64_t here, float log_sum, T* gradient)
 {
     for (std::int64_t first = threadIdx.x; first < chunks_in<T>(vocabulary); first += threads * in_flight) {
         chunk<T> some[in_flight];
@@ -72,7 +72,7 @@ __device__ void gradient_of_row(T const* logits, std::int64_t vocabulary, std::i
             std::int64_t const at = (first + k * threads) * chunk_size<T>;
             float result[chunk_size<T>];
             for (int e = 0; e < chunk_size<T>; ++e) {
-                float const p = expf(some[k].at(e) - log_sum) - (at + e == target ? 1.0F : 0.0F);
+                float const p = expf(some[k].at(e) - log_sum) - (at + e == here ? 1.0F : 0.0F);
                 result[e] = target == ignored_target ? 0.0F : p;
             }
             store<Whole>(gradient, vocabulary, first + k * threads, packed<T>(result));
@@ -120,7 +120,8 @@ template <class T, bool Whole>
 __global__ void __launch_bounds__(threads) backward(cross_entropy_backward_arguments<policy_storing<T>> a)
 {
     std::int64_t const row = blockIdx.x;
-    gradient_of_row<Whole>(a.logits + row * a.vocabulary, a.vocabulary, a.targets[row], a.log_sum_exp[row], a.logits_gradient + row * a.vocabulary);
+    gradient_of_row<Whole>(a.logits + row * a.vocabulary, a.vocabulary, a.targets[row], a.targets[row], a.log_sum_exp[row],
+                           a.logits_gradient + row * a.vocabulary);
 }
 
 template <class T, bool Whole>
@@ -129,7 +130,52 @@ __global__ void __launch_bounds__(threads, blocks_at_once<T, Whole>) fused(cross
     std::int64_t const row = blockIdx.x;
     T* const logits = a.logits + row * a.vocabulary;
     double const log_sum = forward_of_row<Whole>(logits, a.vocabulary, a.targets[row], a.loss);
-    gradient_of_row<Whole>(logits, a.vocabulary, a.targets[row], static_cast<float>(log_sum), logits);
+    gradient_of_row<Whole>(logits, a.vocabulary, a.targets[row], a.targets[row], static_cast<float>(log_sum), logits);
+}
+
+template <class T, bool Whole>
+__global__ void __launch_bounds__(threads) statistics(cross_entropy_statistics_arguments<policy_storing<T>> a)
+{
+    std::int64_t const row = blockIdx.x;
+    auto const all = sum_of_row<Whole>(a.logits + row * a.vocabulary, a.vocabulary);
+    if (threadIdx.x == 0) {
+        a.statistics[row] = {.sum = static_cast<double>(all.sum), .largest = all.largest};
+    }
+}
+
+/// The log sum exp of a row of which each shard has a part; exp(0) is 1, so of one part it is that of the row.
+__device__ double joined_log_sum(row_statistics const* row, std::int64_t shards, std::int64_t rows)
+{
+    float largest = row[0].largest;
+    for (std::int64_t j = 1; j < shards; ++j) {
+        largest = largest < row[j * rows].largest ? row[j * rows].largest : largest;
+    }
+    double sum = 0;
+    for (std::int64_t j = 0; j < shards; ++j) {
+        sum += row[j * rows].sum * exp(static_cast<double>(row[j * rows].largest) - static_cast<double>(largest));
+    }
+    return static_cast<double>(largest) + log(sum);
+}
+
+template <class T, bool Whole>
+__global__ void __launch_bounds__(threads) finish(cross_entropy_finish_arguments<policy_storing<T>> a)
+{
+    std::int64_t const row = blockIdx.x;
+    T const* const logits = a.logits + row * a.vocabulary;
+    std::int64_t const here = target_in_shard(a.targets[row], a.first_token, a.vocabulary);
+    bool const writes = threadIdx.x == 0 && here != ignored_target;
+    float const wanted = writes ? float(logits[here]) : 0.0F;
+    __syncthreads();  // it is read before a gradient overwrites it
+    double const log_sum = joined_log_sum(a.statistics + row, a.shards, a.rows);
+    if (writes) {
+        add_loss_of_row(a.loss, log_sum - static_cast<double>(wanted));
+    }
+    if (threadIdx.x == 0 && a.log_sum_exp != nullptr) {
+        a.log_sum_exp[row] = static_cast<float>(log_sum);
+    }
+    if (a.logits_gradient != nullptr) {
+        gradient_of_row<Whole>(logits, a.vocabulary, a.targets[row], here, static_cast<float>(log_sum), a.logits_gradient + row * a.vocabulary);
+    }
 }
 
 launch_shape shape_of(std::int64_t rows)
@@ -160,11 +206,30 @@ void cross_entropy_fused(stream queue, cross_entropy_fused_arguments<Policy> con
     choose(whole_chunks<T>(a.vocabulary, a.logits), [&](auto whole) { launch(queue, shape_of(a.rows), fused<T, whole()>, a); });
 }
 
+template <dtype_policy Policy>
+void cross_entropy_statistics(stream queue, cross_entropy_statistics_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    choose(whole_chunks<T>(a.vocabulary, a.logits), [&](auto whole) { launch(queue, shape_of(a.rows), statistics<T, whole()>, a); });
+}
+
+template <dtype_policy Policy>
+void cross_entropy_finish(stream queue, cross_entropy_finish_arguments<Policy> const& a)
+{
+    using T = storage_t<Policy>;
+    expects(a.shards >= 1, "a vocabulary has 1 shard or more");
+    choose(whole_chunks<T>(a.vocabulary, a.logits, a.logits_gradient), [&](auto whole) { launch(queue, shape_of(a.rows), finish<T, whole()>, a); });
+}
+
 template void cross_entropy_forward(stream, cross_entropy_forward_arguments<fp32> const&);
 template void cross_entropy_forward(stream, cross_entropy_forward_arguments<bf16> const&);
 template void cross_entropy_backward(stream, cross_entropy_backward_arguments<fp32> const&);
 template void cross_entropy_backward(stream, cross_entropy_backward_arguments<bf16> const&);
 template void cross_entropy_fused(stream, cross_entropy_fused_arguments<fp32> const&);
 template void cross_entropy_fused(stream, cross_entropy_fused_arguments<bf16> const&);
+template void cross_entropy_statistics(stream, cross_entropy_statistics_arguments<fp32> const&);
+template void cross_entropy_statistics(stream, cross_entropy_statistics_arguments<bf16> const&);
+template void cross_entropy_finish(stream, cross_entropy_finish_arguments<fp32> const&);
+template void cross_entropy_finish(stream, cross_entropy_finish_arguments<bf16> const&);
 
 }  // namespace rheo::inline v0::cuda

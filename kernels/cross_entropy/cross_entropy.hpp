@@ -5,6 +5,10 @@
 // of 2^-24 nat and the sum is an integer, so it adds up over microbatches and ranks in any order.
 // Gradients are those of the plain sum: the one division by the step's targets belongs to the update.
 // The fused form writes the gradient in place of the logits; forward alone serves evaluation.
+//
+// Shards of the vocabulary take two calls: the statistics of each shard's logits of a row (the largest l, and the sum e of exp(x - l)), and, with
+// those of all shards, the finish: L = max l, E = the sum of e exp(l - L) in the order of the shards, log sum exp = L + log E. With one shard
+// they have the bits of the other forms. The shard that has a row's target counts its loss.
 
 #include <cmath>
 #include <cstdint>
@@ -85,6 +89,43 @@ struct cross_entropy_fused_arguments {
     loss_sum* loss;               ///< added to
 };
 
+/// Of one shard's logits of one row.
+struct row_statistics {
+    double sum = 0;     ///< of exp(logit - largest)
+    float largest = 0;
+
+    friend constexpr bool operator==(row_statistics const&, row_statistics const&) = default;
+};
+
+template <dtype_policy Policy = fp32>
+struct cross_entropy_statistics_arguments {
+    std::int64_t rows;
+    std::int64_t vocabulary;               ///< of the shard
+    storage_t<Policy> const* logits;       // [rows, vocabulary]
+    row_statistics* statistics;            // [rows]
+};
+
+template <dtype_policy Policy = fp32>
+struct cross_entropy_finish_arguments {
+    std::int64_t rows;
+    std::int64_t vocabulary;                   ///< of the shard
+    std::int64_t first_token = 0;              ///< of the shard
+    std::int64_t all_tokens;                   ///< of the whole vocabulary
+    std::int64_t shards;
+    row_statistics const* statistics;          // [shards, rows]
+    storage_t<Policy> const* logits;           // [rows, vocabulary]
+    std::int32_t const* targets;               // [rows], in the whole vocabulary or ignored_target
+    compute_t<Policy>* log_sum_exp = nullptr;  // [rows], or null
+    storage_t<Policy>* logits_gradient = nullptr;  // [rows, vocabulary], may be logits; zero in ignored rows; or null: forward only
+    loss_sum* loss;                            ///< added to: rows whose target the shard has
+};
+
+/// Where a target is in a shard of the vocabulary; ignored_target: nowhere.
+constexpr std::int64_t target_in_shard(std::int32_t target, std::int64_t first_token, std::int64_t vocabulary)
+{
+    return target >= first_token && target < first_token + vocabulary ? target - first_token : ignored_target;
+}
+
 namespace definition {
 
 template <class Storage>
@@ -147,6 +188,60 @@ void cross_entropy_fused(cross_entropy_fused_arguments<Policy> const& a)
     }
 }
 
+template <dtype_policy Policy>
+void cross_entropy_statistics(cross_entropy_statistics_arguments<Policy> const& a)
+{
+    for (std::int64_t r = 0; r < a.rows; ++r) {
+        auto const* x = a.logits + r * a.vocabulary;
+        float largest = -std::numeric_limits<float>::infinity();
+        for (std::int64_t v = 0; v < a.vocabulary; ++v) {
+            largest = float(x[v]) > largest ? float(x[v]) : largest;
+        }
+        double sum = 0;
+        for (std::int64_t v = 0; v < a.vocabulary; ++v) {
+            sum += std::exp(double(x[v]) - double(largest));
+        }
+        a.statistics[r] = {.sum = sum, .largest = largest};
+    }
+}
+
+/// The log sum exp of a row, whose statistics lie `rows` apart.
+inline double joined_log_sum(row_statistics const* row, std::int64_t shards, std::int64_t rows)
+{
+    float largest = row[0].largest;
+    for (std::int64_t j = 1; j < shards; ++j) {
+        largest = row[j * rows].largest > largest ? row[j * rows].largest : largest;
+    }
+    double sum = 0;
+    for (std::int64_t j = 0; j < shards; ++j) {
+        sum += row[j * rows].sum * std::exp(double(row[j * rows].largest) - double(largest));
+    }
+    return double(largest) + std::log(sum);
+}
+
+template <dtype_policy Policy>
+void cross_entropy_finish(cross_entropy_finish_arguments<Policy> const& a)
+{
+    using compute = compute_t<Policy>;
+    for (std::int64_t r = 0; r < a.rows; ++r) {
+        auto const* x = a.logits + r * a.vocabulary;
+        auto const target = target_in_shard(a.targets[r], a.first_token, a.vocabulary);
+        expects(a.targets[r] == ignored_target || (a.targets[r] >= 0 && a.targets[r] < a.all_tokens), "a target is not in the vocabulary");
+        double const log_sum = joined_log_sum(a.statistics + r, a.shards, a.rows);
+        if (a.log_sum_exp != nullptr) {
+            a.log_sum_exp[r] = static_cast<compute>(log_sum);
+        }
+        if (target != ignored_target) {
+            add_loss(*a.loss, log_sum - double(x[target]));
+        }
+        for (std::int64_t v = 0; v < a.vocabulary && a.logits_gradient != nullptr; ++v) {
+            compute const p = std::exp(compute(x[v]) - static_cast<compute>(log_sum));
+            compute const gradient = a.targets[r] == ignored_target ? compute(0) : p - compute(v == target ? 1 : 0);
+            a.logits_gradient[r * a.vocabulary + v] = static_cast<storage_t<Policy>>(gradient);
+        }
+    }
+}
+
 }  // namespace definition
 
 class tile_pool;
@@ -156,6 +251,8 @@ namespace host {
 void cross_entropy_forward(tile_pool& pool, cross_entropy_forward_arguments<> const& arguments);
 void cross_entropy_backward(tile_pool& pool, cross_entropy_backward_arguments<> const& arguments);
 void cross_entropy_fused(tile_pool& pool, cross_entropy_fused_arguments<> const& arguments);
+void cross_entropy_statistics(tile_pool& pool, cross_entropy_statistics_arguments<> const& arguments);
+void cross_entropy_finish(tile_pool& pool, cross_entropy_finish_arguments<> const& arguments);
 
 }  // namespace host
 
@@ -169,6 +266,10 @@ template <dtype_policy Policy>
 void cross_entropy_backward(stream queue, cross_entropy_backward_arguments<Policy> const& arguments);
 template <dtype_policy Policy>
 void cross_entropy_fused(stream queue, cross_entropy_fused_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void cross_entropy_statistics(stream queue, cross_entropy_statistics_arguments<Policy> const& arguments);
+template <dtype_policy Policy>
+void cross_entropy_finish(stream queue, cross_entropy_finish_arguments<Policy> const& arguments);
 
 }  // namespace cuda
 }  // namespace rheo::inline v0

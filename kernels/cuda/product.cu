@@ -66,9 +66,9 @@ struct description {
         }
         set(CUBLASLT_MATMUL_DESC_EPILOGUE, s.gelu ? (s.has_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX)
                                                   : (s.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT));
-        lay_out(first, s.element, s.right_transposed ? s.terms : s.columns, s.right_transposed ? s.columns : s.terms);
-        lay_out(second, s.element, s.left_transposed ? s.rows : s.terms, s.left_transposed ? s.terms : s.rows);
-        lay_out(result, s.result, s.columns, s.rows);
+        lay_out(first, s.element, s.right_transposed ? s.terms : s.columns, s.right_transposed ? s.columns : s.terms, operands.right_row);
+        lay_out(second, s.element, s.left_transposed ? s.rows : s.terms, s.left_transposed ? s.terms : s.rows, operands.left_row);
+        lay_out(result, s.result, s.columns, s.rows, operands.result_row);
     }
 
 private:
@@ -79,10 +79,13 @@ private:
     }
 
     template <class Layout>
-    static void lay_out(Layout& layout, dtype element, std::int64_t contiguous, std::int64_t others)
+    static void lay_out(Layout& layout, dtype element, std::int64_t contiguous, std::int64_t others, std::int64_t step)
     {
+        auto const whole = [&](std::int64_t count) { return count * size_of(element) % products::alignment == 0; };
+        expects(step == 0 || (step >= contiguous && (whole(step) || !whole(contiguous))),
+                "rows of a matrix that lie apart are aligned as those that follow each other");
         check(cublasLtMatrixLayoutCreate(&layout.handle, type_of(element), static_cast<std::uint64_t>(contiguous), static_cast<std::uint64_t>(others),
-                                         contiguous),
+                                         step == 0 ? contiguous : step),
               "cublasLtMatrixLayoutCreate");
     }
 };
@@ -157,6 +160,7 @@ bool products::multiply(stream queue, workspace scratch, product_shape const& sh
 {
     expects(scratch.bytes >= workspace::counter_bytes + workspace_bytes, "the workspace is too small for a product");
     expects(shape.has_bias == (operands.bias != nullptr), "a product has a bias or none");
+    expects(!shape.gelu || operands.result_row == 0, "the result of a product with a GELU has rows that follow each other");
     expects(!shape.gelu || (operands.activated != nullptr && shape.result == dtype::bf16 && !shape.adds),
             "a product with a GELU has a place for it, is stored in bf16 and adds to nothing");
     if (shape.rows == 0 || shape.columns == 0) {

@@ -41,6 +41,10 @@ struct product_operands {
     void const* bias = nullptr;
     void* result;
     void* activated = nullptr;  ///< of a shape with gelu: [rows, columns], as the result
+    // Elements from row to row as the matrix lies; 0: rows follow each other. They choose no algorithm, so they are as aligned as those that do.
+    std::int64_t left_row = 0;
+    std::int64_t right_row = 0;
+    std::int64_t result_row = 0;  ///< of a shape without gelu
 };
 
 /// The algorithm of a shape, as cuBLASLt writes it down; all zero for a shape with gelu for which it has none.
@@ -66,7 +70,8 @@ public:
     products(products&&) noexcept;
     products& operator=(products&&) noexcept;
 
-    /// Puts a product into the stream. @pre the workspace has counter_bytes + workspace_bytes, operands are aligned
+    /// Puts a product into the stream. @pre the workspace has counter_bytes + workspace_bytes, operands are aligned, and rows that lie apart where those that
+    /// follow each other would be
     /// @returns whether that is all of the shape: where no algorithm has a GELU behind its sum, there is the result alone
     /// @throws error, also when no algorithm computes the result
     bool multiply(stream queue, workspace scratch, product_shape const& shape, product_operands const& operands);

@@ -47,6 +47,8 @@ loop_table const RHEO_TABLE(RHEO_LOOP_LEVEL){
     .probabilities = probabilities,
     .score_gradient = score_gradient,
     .log_sum_exp = log_sum_exp,
+    .sum_of_exp = sum_of_exp,
+    .joined_log_sum_exp = joined_log_sum_exp,
     .exp_minus = exp_minus,
     .largest_magnitude = largest_magnitude,
     .add_fixed = add_fixed,

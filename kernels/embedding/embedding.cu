@@ -10,10 +10,13 @@ namespace rheo::inline v0::cuda {
 namespace {
 
 template <class T, bool Whole>
-__global__ void __launch_bounds__(256) forward(embedding_forward_arguments<policy_storing<T>> a, drop_rule rule)
+__global__ void __launch_bounds__(256) forward(embedding_forward_arguments<policy_storing<T>> a, shard_range there, drop_rule rule)
 {
-    row_place const place{a.batch * a.length, a.width};
-    std::int64_t const token = place.width > 0 ? a.tokens[place.row] : 0;
+    row_place place{a.batch * a.length, a.width};
+    std::int64_t const token = (place.width > 0 ? a.tokens[place.row] : there.begin) - there.begin;
+    if (token < 0 || token >= there.count()) {
+        place.width = 0;  // another shard's
+    }
     chunk<T> x[items_per_thread];
     chunk<T> position[items_per_thread];
     load_striped<Whole>(x, a.token_table + token * a.width, place);
@@ -83,13 +86,14 @@ __global__ void __launch_bounds__(segment_threads)
     }
     contribute_segment<Whole>(
         count, [&](std::int64_t i) { return static_cast<std::int64_t>(order.rows[first + i]); }, a.output_gradient, a.width, rule, a.token_gradient,
-        order.tokens[blockIdx.x]);
+        order.tokens[blockIdx.x] - a.token_begin);
 }
 
 template <class T, class Sum, bool Whole>
-__global__ void __launch_bounds__(segment_threads) backward_positions(embedding_backward_weight_arguments<policy_of<T, Sum>> a, drop_rule rule)
+__global__ void __launch_bounds__(segment_threads)
+    backward_positions(embedding_backward_weight_arguments<policy_of<T, Sum>> a, std::int64_t begin, drop_rule rule)
 {
-    std::int64_t const position = blockIdx.x;
+    std::int64_t const position = begin + blockIdx.x;
     contribute_segment<Whole>(
         a.batch, [&](std::int64_t b) { return b * a.length + position; }, a.output_gradient, a.width, rule, a.position_gradient, a.first + position);
 }
@@ -100,8 +104,9 @@ template <dtype_policy Policy>
 void embedding_forward(stream queue, embedding_forward_arguments<Policy> const& a)
 {
     using T = storage_t<Policy>;
+    auto const there = tokens_there(a);
     choose(whole_chunks<T>(a.width, a.token_table, a.position_table, a.output),
-           [&](auto whole) { launch(queue, shape_of_tiles<T>(a.batch * a.length, a.width), forward<T, whole()>, a, rule_of(a.drop)); });
+           [&](auto whole) { launch(queue, shape_of_tiles<T>(a.batch * a.length, a.width), forward<T, whole()>, a, there, rule_of(a.drop)); });
 }
 
 template <dtype_policy Policy>
@@ -115,8 +120,9 @@ void embedding_backward_weight(stream queue, token_order_on_device const& order,
             launch(queue, {.grid = {blocks_for(order.segments, 1), tiles}, .block = segment_threads}, backward_tokens<T, accumulate_t<Policy>, whole()>, order,
                    a, rule);
         }
-        if (a.position_gradient.sums != nullptr) {
-            launch(queue, {.grid = {blocks_for(a.length, 1), tiles}, .block = segment_threads}, backward_positions<T, accumulate_t<Policy>, whole()>, a, rule);
+        if (auto const positions = positions_there(a); a.position_gradient.sums != nullptr && positions.count() > 0) {
+            launch(queue, {.grid = {blocks_for(positions.count(), 1), tiles}, .block = segment_threads}, backward_positions<T, accumulate_t<Policy>, whole()>,
+                   a, positions.begin, rule);
         }
     });
 }

@@ -53,12 +53,16 @@ void embedding_forward(tile_pool& pool, embedding_forward_arguments<> const& a)
 {
     dropping const drop{a.drop};
     std::int64_t const all_rows = a.batch * a.length;
+    auto const there = tokens_there(a);
     pool.run(tiles_in(all_rows, row_tile), [&](std::int64_t t, int worker) {
         auto const rows = range_of(t, row_tile, all_rows);
         for (std::int64_t r = rows.begin; r < rows.begin + rows.count; ++r) {
             expects(a.tokens[r] >= 0 && a.tokens[r] < a.vocabulary, "a token is not in the vocabulary");
+            if (a.tokens[r] < there.begin || a.tokens[r] >= there.end) {
+                continue;
+            }
             float* const out = a.output + r * a.width;
-            float const* const token = a.token_table + a.tokens[r] * a.width;
+            float const* const token = a.token_table + (a.tokens[r] - there.begin) * a.width;
             if (a.position_table != nullptr) {
                 loops().add(a.width, token, a.position_table + (a.first + r % a.length) * a.width, out);
             } else {
@@ -75,14 +79,17 @@ template <dtype_policy Policy>
 void embedding_backward_weight_of(tile_pool& pool, embedding_backward_weight_arguments<Policy> const& a)
 {
     dropping const drop{a.drop};
-    std::int64_t const rows = a.batch * a.length;
+    auto const there = tokens_there(a);
     std::mutex mutex;
     if (a.token_gradient.sums != nullptr) {
         // rows in order of token, then of row: a run of one token is one row of the table
-        auto* const order = pool.scratch_of<token_row>(0, rows, order_slot);
-        for (std::int64_t r = 0; r < rows; ++r) {
+        auto* const order = pool.scratch_of<token_row>(0, a.batch * a.length, order_slot);
+        std::int64_t rows = 0;
+        for (std::int64_t r = 0; r < a.batch * a.length; ++r) {
             expects(a.tokens[r] >= 0 && a.tokens[r] < a.vocabulary, "a token is not in the vocabulary");
-            order[r] = {.token = a.tokens[r], .row = static_cast<std::int32_t>(r)};
+            if (a.tokens[r] >= there.begin && a.tokens[r] < there.end) {
+                order[rows++] = {.token = a.tokens[r], .row = static_cast<std::int32_t>(r)};
+            }
         }
         std::sort(order, order + rows);
         // a tile owns the runs that begin in it
@@ -96,7 +103,7 @@ void embedding_backward_weight_of(tile_pool& pool, embedding_backward_weight_arg
                     ++end;
                 }
                 if (i == 0 || order[i - 1].token != token) {
-                    contribute_rows(pool, worker, a, drop, end - i, [&](std::int64_t k) { return order[i + k].row; }, run, token);
+                    contribute_rows(pool, worker, a, drop, end - i, [&](std::int64_t k) { return order[i + k].row; }, run, token - there.begin);
                 }
                 i = end;
             }
@@ -104,7 +111,9 @@ void embedding_backward_weight_of(tile_pool& pool, embedding_backward_weight_arg
         });
     }
     if (a.position_gradient.sums != nullptr) {
-        pool.run(a.length, [&](std::int64_t position, int worker) {
+        auto const positions = positions_there(a);
+        pool.run(positions.count(), [&](std::int64_t t, int worker) {
+            std::int64_t const position = positions.begin + t;
             exact_run run{a.position_gradient};
             contribute_rows(pool, worker, a, drop, a.batch, [&](std::int64_t b) { return b * a.length + position; }, run, a.first + position);
             run.merge(mutex);

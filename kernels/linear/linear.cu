@@ -19,11 +19,12 @@ namespace rheo::inline v0::cuda {
 namespace {
 
 template <bool Whole, class T, class Arguments>
-__device__ void bias_gradient(Arguments const& a, workspace scratch, column_place at)
+__device__ void bias_gradient(Arguments const& a, std::int64_t gradient_row, workspace scratch, column_place at)
 {
     exact_adder adder{a.bias_gradient};
     column_sums<1, T>(
-        a.out, scratch, at, [&](std::int64_t row, std::int64_t index) { return load<Whole>(a.output_gradient + row * a.out, row < a.rows ? a.out : 0, index); },
+        a.out, scratch, at,
+        [&](std::int64_t row, std::int64_t index) { return load<Whole>(a.output_gradient + row * gradient_row, row < a.rows ? a.out : 0, index); },
         [&](chunk<T> const& dy, float (&sums)[1][chunk_size<T>]) {
             for (int e = 0; e < chunk_size<T>; ++e) {
                 sums[0][e] += dy.at(e);
@@ -33,9 +34,10 @@ __device__ void bias_gradient(Arguments const& a, workspace scratch, column_plac
 }
 
 template <class T, class Sum, bool Whole>
-__global__ void __launch_bounds__(column_threads) backward_bias(linear_backward_bias_arguments<policy_of<T, Sum>> a, workspace scratch)
+__global__ void __launch_bounds__(column_threads)
+    backward_bias(linear_backward_bias_arguments<policy_of<T, Sum>> a, std::int64_t gradient_row, workspace scratch)
 {
-    bias_gradient<Whole, T>(a, scratch, place_in_grid());
+    bias_gradient<Whole, T>(a, gradient_row, scratch, place_in_grid());
 }
 
 /// The float gradient of a weight into its exact sums, and the gradient of the bias in the blocks before.
@@ -48,11 +50,11 @@ struct weight_pass {
 
 template <class T, bool Whole>
 __global__ void __launch_bounds__(pair_threads, Whole ? 4 : 0)
-    backward_parameters(weight_pass w, linear_backward_bias_arguments<policy_storing<T>> a, workspace scratch)
+    backward_parameters(weight_pass w, linear_backward_bias_arguments<policy_storing<T>> a, std::int64_t gradient_row, workspace scratch)
 {
     static_assert(pair_threads == column_threads, "blocks of both kinds have as many threads");
     if (unsigned const blocks = w.bias.tile * w.bias.groups; blockIdx.x < blocks) {
-        bias_gradient<Whole, T>(a, scratch, {.tile = blockIdx.x % w.bias.tile, .group = blockIdx.x / w.bias.tile, .groups = w.bias.groups});
+        bias_gradient<Whole, T>(a, gradient_row, scratch, {.tile = blockIdx.x % w.bias.tile, .group = blockIdx.x / w.bias.tile, .groups = w.bias.groups});
     } else {
         accumulate_block<Whole>(blockIdx.x - blocks, w.count, w.gradient, w.target);
     }
@@ -72,7 +74,11 @@ void weight_product(stream queue, workspace scratch, products& by, linear_backwa
 {
     bool const in_out = a.order == weight_order::in_out;
     by.multiply(queue, scratch, linear_backward_weight_product(a.rows, a.in, a.out, a.order, Policy.storage),
-                product_operands{.left = in_out ? a.input : a.output_gradient, .right = in_out ? a.output_gradient : a.input, .result = gradient});
+                product_operands{.left = in_out ? a.input : a.output_gradient,
+                                 .right = in_out ? a.output_gradient : a.input,
+                                 .result = gradient,
+                                 .left_row = in_out ? 0 : gradient_row_of(a),
+                                 .right_row = in_out ? gradient_row_of(a) : 0});
 }
 
 }  // namespace
@@ -81,8 +87,15 @@ template <dtype_policy Policy>
 void linear_forward(stream queue, workspace scratch, products& by, linear_forward_arguments<Policy> const& a)
 {
     bool const gelu = a.activated != nullptr && gelu_in_product(Policy.storage);
-    bool const all = by.multiply(queue, scratch, linear_forward_product(a.rows, a.in, a.out, a.order, Policy.storage, a.bias != nullptr, gelu),
-                                 product_operands{.left = a.input, .right = a.weight, .bias = a.bias, .result = a.output, .activated = a.activated});
+    bool const partial = a.partial != nullptr;
+    std::int64_t const output_row = output_row_of(a);
+    bool const all = by.multiply(queue, scratch, linear_forward_product(a.rows, a.in, a.out, a.order, Policy.storage, a.bias != nullptr, gelu, partial),
+                                 product_operands{.left = a.input,
+                                                  .right = a.weight,
+                                                  .bias = a.bias,
+                                                  .result = partial ? static_cast<void*>(a.partial) : a.output,
+                                                  .activated = a.activated,
+                                                  .result_row = gelu ? 0 : output_row});
     if (a.activated != nullptr && !(gelu && all)) {
         gelu_forward<Policy>(queue, {.count = a.rows * a.out, .input = a.output, .output = a.activated});
     }
@@ -91,8 +104,13 @@ void linear_forward(stream queue, workspace scratch, products& by, linear_forwar
 template <dtype_policy Policy>
 void linear_backward_input(stream queue, workspace scratch, products& by, linear_backward_input_arguments<Policy> const& a)
 {
-    by.multiply(queue, scratch, linear_backward_input_product(a.rows, a.in, a.out, a.order, Policy.storage, a.accumulate),
-                product_operands{.left = a.output_gradient, .right = a.weight, .result = a.input_gradient});
+    bool const partial = a.partial != nullptr;
+    expects((a.input_gradient == nullptr) == partial, "a linear writes the gradient of its input, or a partial one");
+    by.multiply(queue, scratch, linear_backward_input_product(a.rows, a.in, a.out, a.order, Policy.storage, a.accumulate, partial),
+                product_operands{.left = a.output_gradient,
+                                 .right = a.weight,
+                                 .result = partial ? static_cast<void*>(a.partial) : a.input_gradient,
+                                 .left_row = gradient_row_of(a)});
 }
 
 std::int64_t linear_backward_weight_workspace_bytes(std::int64_t in, std::int64_t out)
@@ -122,7 +140,8 @@ void linear_backward_bias(stream queue, workspace scratch, linear_backward_bias_
 {
     using T = storage_t<Policy>;
     auto const shape = shape_of_columns<T>(a.rows, a.out, 1, scratch);
-    choose(whole_chunks<T>(a.out, a.output_gradient), [&](auto whole) { launch(queue, shape, backward_bias<T, accumulate_t<Policy>, whole()>, a, scratch); });
+    choose(whole_chunks<T>(a.out, a.output_gradient) && whole_chunks<T>(gradient_row_of(a)),
+           [&](auto whole) { launch(queue, shape, backward_bias<T, accumulate_t<Policy>, whole()>, a, gradient_row_of(a), scratch); });
 }
 
 std::int64_t linear_backward_parameters_workspace_bytes(std::int64_t rows, std::int64_t in, std::int64_t out)
@@ -135,7 +154,8 @@ void linear_backward_parameters(stream queue, workspace scratch, products& by, l
                                 gradient_sum<Policy> const& bias)
 {
     using T = storage_t<Policy>;
-    linear_backward_bias_arguments<Policy> const of_bias{.rows = a.rows, .out = a.out, .output_gradient = a.output_gradient, .bias_gradient = bias};
+    linear_backward_bias_arguments<Policy> const of_bias{
+        .rows = a.rows, .out = a.out, .output_gradient = a.output_gradient, .bias_gradient = bias, .output_gradient_row = a.output_gradient_row};
     if (a.weight_gradient.sums == nullptr || bias.sums == nullptr) {
         if (a.weight_gradient.sums != nullptr) {
             linear_backward_weight(queue, scratch, by, a);
@@ -153,8 +173,9 @@ void linear_backward_parameters(stream queue, workspace scratch, products& by, l
     weight_pass const pass{
         .count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient, .bias = {.tile = shape.grid.x, .group = 0, .groups = shape.grid.y}};
     shape.grid = pass.bias.tile * pass.bias.groups + blocks_for(pass.count, pairs_of_block);
-    bool const whole = whole_chunks<T>(a.out, a.output_gradient) && in_pairs(pass.count, pass.gradient, pass.target.sums);
-    choose(whole, [&](auto is_whole) { launch(queue, shape, backward_parameters<T, is_whole()>, pass, of_bias, scratch); });
+    bool const whole =
+        whole_chunks<T>(a.out, a.output_gradient) && whole_chunks<T>(gradient_row_of(a)) && in_pairs(pass.count, pass.gradient, pass.target.sums);
+    choose(whole, [&](auto is_whole) { launch(queue, shape, backward_parameters<T, is_whole()>, pass, of_bias, gradient_row_of(a), scratch); });
 }
 
 template void linear_forward(stream, workspace, products&, linear_forward_arguments<fp32> const&);

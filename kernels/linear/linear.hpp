@@ -6,6 +6,8 @@
 // backward needs, and the activated value are stored, each rounded as the two operations would have; on a device in bf16 the activated
 // value may be that of the sum before it is rounded, which is nearer to it.
 // The grid of tiles below is part of the definition: a BLAS gives other bits for another grid.
+// Of a shard whose inner dimension is cut the result is a partial one, in the type that is computed in and without bias: shard_sum adds those of all
+// shards. Rows of the output may lie apart, so that two products of a shard write into one slot side by side.
 
 #include <cstdint>
 
@@ -13,6 +15,7 @@
 #include "kernels/exact/exact.hpp"
 #include "kernels/gelu/gelu.hpp"
 #include "rheo/tensor/dtype.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -36,8 +39,10 @@ struct linear_forward_arguments {
     storage_t<Policy> const* input;              // [rows, in]
     storage_t<Policy> const* weight;             // [in, out] or [out, in]
     storage_t<Policy> const* bias = nullptr;     // [out] or null
-    storage_t<Policy>* output;                   // [rows, out], the pre-activation when activated is given
+    storage_t<Policy>* output = nullptr;         // [rows, out], the pre-activation when activated is given
     storage_t<Policy>* activated = nullptr;      // [rows, out] = gelu(output), or null
+    compute_t<Policy>* partial = nullptr;        // [rows, out], where output is null: the product alone, not rounded
+    std::int64_t output_row = 0;                 ///< elements from row to row of output; 0: out. Nothing is activated, then
 };
 
 template <dtype_policy Policy = fp32>
@@ -48,8 +53,10 @@ struct linear_backward_input_arguments {
     weight_order order = weight_order::in_out;
     storage_t<Policy> const* weight;           // [in, out] or [out, in]
     storage_t<Policy> const* output_gradient;  // [rows, out]
-    storage_t<Policy>* input_gradient;         // [rows, in]
-    bool accumulate = false;                   ///< add to input_gradient instead of overwriting it
+    storage_t<Policy>* input_gradient = nullptr;  // [rows, in]
+    bool accumulate = false;                   ///< add to input_gradient, or to partial, instead of overwriting it
+    compute_t<Policy>* partial = nullptr;      // [rows, in], where input_gradient is null: not rounded
+    std::int64_t output_gradient_row = 0;      ///< elements from row to row of output_gradient; 0: out
 };
 
 template <dtype_policy Policy = fp32>
@@ -61,6 +68,7 @@ struct linear_backward_weight_arguments {
     storage_t<Policy> const* input;            // [rows, in]
     storage_t<Policy> const* output_gradient;  // [rows, out]
     gradient_sum<Policy> weight_gradient;      // [in, out] or [out, in]
+    std::int64_t output_gradient_row = 0;      ///< elements from row to row of output_gradient; 0: out
 };
 
 template <dtype_policy Policy = fp32>
@@ -69,7 +77,27 @@ struct linear_backward_bias_arguments {
     std::int64_t out;
     storage_t<Policy> const* output_gradient;  // [rows, out]
     gradient_sum<Policy> bias_gradient;        // [out]
+    std::int64_t output_gradient_row = 0;      ///< elements from row to row of output_gradient; 0: out
 };
+
+/// Elements from row to row of what a linear wrote, of arguments of its forward.
+template <dtype_policy Policy>
+constexpr std::int64_t output_row_of(linear_forward_arguments<Policy> const& a)
+{
+    expects((a.output == nullptr) != (a.partial == nullptr), "a linear writes its output, or a partial one");
+    expects(a.partial == nullptr || (a.bias == nullptr && a.activated == nullptr), "a partial product has no bias and no activation");
+    expects(a.output_row == 0 || (a.output_row >= a.out && a.activated == nullptr && a.partial == nullptr),
+            "rows of an output that lie apart have room for it, and are not activated");
+    return a.output_row == 0 ? a.out : a.output_row;
+}
+
+/// The same of its gradient, of arguments of a backward.
+template <class Arguments>
+constexpr std::int64_t gradient_row_of(Arguments const& a)
+{
+    expects(a.output_gradient_row == 0 || a.output_gradient_row >= a.out, "rows of a gradient that lie apart have room for it");
+    return a.output_gradient_row == 0 ? a.out : a.output_gradient_row;
+}
 
 namespace definition {
 
@@ -84,14 +112,19 @@ void linear_forward(linear_forward_arguments<Policy> const& a)
 {
     using compute = compute_t<Policy>;
     using storage = storage_t<Policy>;
+    std::int64_t const output_row = output_row_of(a);
     for (std::int64_t r = 0; r < a.rows; ++r) {
         for (std::int64_t o = 0; o < a.out; ++o) {
             compute sum = 0;
             for (std::int64_t i = 0; i < a.in; ++i) {
                 sum += compute(a.input[r * a.in + i]) * compute(a.weight[weight_index(a.order, a.in, a.out, i, o)]);
             }
+            if (a.partial != nullptr) {
+                a.partial[r * a.out + o] = sum;
+                continue;
+            }
             sum += a.bias != nullptr ? compute(a.bias[o]) : compute(0);
-            a.output[r * a.out + o] = static_cast<storage>(sum);
+            a.output[r * output_row + o] = static_cast<storage>(sum);
             if (a.activated != nullptr) {
                 a.activated[r * a.out + o] = static_cast<storage>(gelu(compute(a.output[r * a.out + o])));
             }
@@ -103,11 +136,17 @@ template <dtype_policy Policy>
 void linear_backward_input(linear_backward_input_arguments<Policy> const& a)
 {
     using compute = compute_t<Policy>;
+    expects((a.input_gradient == nullptr) != (a.partial == nullptr), "a linear writes the gradient of its input, or a partial one");
+    std::int64_t const gradient_row = gradient_row_of(a);
     for (std::int64_t r = 0; r < a.rows; ++r) {
         for (std::int64_t i = 0; i < a.in; ++i) {
             compute sum = 0;
             for (std::int64_t o = 0; o < a.out; ++o) {
-                sum += compute(a.output_gradient[r * a.out + o]) * compute(a.weight[weight_index(a.order, a.in, a.out, i, o)]);
+                sum += compute(a.output_gradient[r * gradient_row + o]) * compute(a.weight[weight_index(a.order, a.in, a.out, i, o)]);
+            }
+            if (a.partial != nullptr) {
+                a.partial[r * a.in + i] = a.accumulate ? a.partial[r * a.in + i] + sum : sum;
+                continue;
             }
             auto& target = a.input_gradient[r * a.in + i];
             target = static_cast<storage_t<Policy>>(a.accumulate ? compute(target) + sum : sum);
@@ -119,11 +158,12 @@ template <dtype_policy Policy>
 void linear_backward_weight(linear_backward_weight_arguments<Policy> const& a)
 {
     using compute = compute_t<Policy>;
+    std::int64_t const gradient_row = gradient_row_of(a);
     for (std::int64_t i = 0; i < a.in; ++i) {
         for (std::int64_t o = 0; o < a.out; ++o) {
             compute sum = 0;
             for (std::int64_t r = 0; r < a.rows; ++r) {
-                sum += compute(a.input[r * a.in + i]) * compute(a.output_gradient[r * a.out + o]);
+                sum += compute(a.input[r * a.in + i]) * compute(a.output_gradient[r * gradient_row + o]);
             }
             contribute(a.weight_gradient, weight_index(a.order, a.in, a.out, i, o), sum);
         }
@@ -133,10 +173,11 @@ void linear_backward_weight(linear_backward_weight_arguments<Policy> const& a)
 template <dtype_policy Policy>
 void linear_backward_bias(linear_backward_bias_arguments<Policy> const& a)
 {
+    std::int64_t const gradient_row = gradient_row_of(a);
     for (std::int64_t o = 0; o < a.out; ++o) {
         compute_t<Policy> sum = 0;
         for (std::int64_t r = 0; r < a.rows; ++r) {
-            sum += compute_t<Policy>(a.output_gradient[r * a.out + o]);
+            sum += compute_t<Policy>(a.output_gradient[r * gradient_row + o]);
         }
         contribute(a.bias_gradient, o, sum);
     }

@@ -32,6 +32,7 @@ template <dtype_policy Policy>
 sgemm_arguments weight_product(linear_backward_weight_arguments<Policy> const& a, tile_box const& box)
 {
     bool const in_out = a.order == weight_order::in_out;
+    std::int64_t const gradient_row = gradient_row_of(a);
     float const* left = in_out ? a.input : a.output_gradient;
     float const* right = in_out ? a.output_gradient : a.input;
     return {.m = box.rows.count,
@@ -39,9 +40,9 @@ sgemm_arguments weight_product(linear_backward_weight_arguments<Policy> const& a
             .k = a.rows,
             .a_is = transposed::yes,
             .a = left + box.rows.begin,
-            .a_row = in_out ? a.in : a.out,
+            .a_row = in_out ? a.in : gradient_row,
             .b = right + box.columns.begin,
-            .b_row = in_out ? a.out : a.in,
+            .b_row = in_out ? gradient_row : a.in,
             .c = nullptr,
             .c_row = 0};
 }
@@ -51,8 +52,10 @@ sgemm_arguments weight_product(linear_backward_weight_arguments<Policy> const& a
 void linear_forward(tile_pool& pool, linear_forward_arguments<> const& a)
 {
     bool const in_out = a.order == weight_order::in_out;
+    std::int64_t const output_row = output_row_of(a);
+    float* const to = a.partial != nullptr ? a.partial : a.output;
     for_tiles(pool, product_tiles, a.rows, a.out, [&](tile_box const& box, int) {
-        float* const output = a.output + box.rows.begin * a.out + box.columns.begin;
+        float* const output = to + box.rows.begin * output_row + box.columns.begin;
         sgemm({.m = box.rows.count,
                .n = box.columns.count,
                .k = a.in,
@@ -62,12 +65,12 @@ void linear_forward(tile_pool& pool, linear_forward_arguments<> const& a)
                .b = a.weight + box.columns.begin * (in_out ? 1 : a.in),
                .b_row = in_out ? a.out : a.in,
                .c = output,
-               .c_row = a.out});
+               .c_row = output_row});
         float const* const bias = a.bias != nullptr ? a.bias + box.columns.begin : nullptr;
         for (std::int64_t r = 0; r < box.rows.count; ++r) {
-            float* const row = output + r * a.out;
+            float* const row = output + r * output_row;
             if (a.activated != nullptr) {
-                loops().add_gelu(box.columns.count, bias, row, a.activated + (row - a.output));
+                loops().add_gelu(box.columns.count, bias, row, a.activated + (row - to));
             } else if (bias != nullptr) {
                 loops().add(box.columns.count, row, bias, row);
             }
@@ -78,17 +81,20 @@ void linear_forward(tile_pool& pool, linear_forward_arguments<> const& a)
 void linear_backward_input(tile_pool& pool, linear_backward_input_arguments<> const& a)
 {
     bool const in_out = a.order == weight_order::in_out;
+    std::int64_t const gradient_row = gradient_row_of(a);
+    expects((a.input_gradient == nullptr) != (a.partial == nullptr), "a linear writes the gradient of its input, or a partial one");
+    float* const to = a.partial != nullptr ? a.partial : a.input_gradient;
     for_tiles(pool, product_tiles, a.rows, a.in, [&](tile_box const& box, int) {
         sgemm({.m = box.rows.count,
                .n = box.columns.count,
                .k = a.out,
                .b_is = in_out ? transposed::yes : transposed::no,
-               .a = a.output_gradient + box.rows.begin * a.out,
-               .a_row = a.out,
+               .a = a.output_gradient + box.rows.begin * gradient_row,
+               .a_row = gradient_row,
                .b = a.weight + box.columns.begin * (in_out ? a.out : 1),
                .b_row = in_out ? a.out : a.in,
                .beta = a.accumulate ? 1.0F : 0.0F,
-               .c = a.input_gradient + box.rows.begin * a.in + box.columns.begin,
+               .c = to + box.rows.begin * a.in + box.columns.begin,
                .c_row = a.in});
     });
 }
@@ -133,7 +139,7 @@ void linear_backward_bias_of(tile_pool& pool, linear_backward_bias_arguments<Pol
     pool.run(tiles_in(a.out, 64), [&](std::int64_t t, int) {
         auto const columns = range_of(t, 64, a.out);
         float sums[64];
-        loops().column_sums(a.rows, columns.count, a.out, a.output_gradient + columns.begin, sums);
+        loops().column_sums(a.rows, columns.count, gradient_row_of(a), a.output_gradient + columns.begin, sums);
         exact_run run{a.bias_gradient};
         run.add(columns.begin, sums, columns.count);
         run.merge(mutex);

@@ -10,28 +10,29 @@
 
 namespace rheo::inline v0::cuda {
 
-/// output = input weight, and what the epilogue does besides.
+/// output = input weight, and what the epilogue does besides; a partial one stays in float.
 constexpr product_shape linear_forward_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage, bool has_bias,
-                                               bool gelu)
+                                               bool gelu, bool partial = false)
 {
     return {.rows = rows,
             .columns = out,
             .terms = in,
             .right_transposed = order == weight_order::out_in,
             .element = storage,
-            .result = storage,
+            .result = partial ? dtype::f32 : storage,
             .has_bias = has_bias,
             .gelu = gelu};
 }
 
-constexpr product_shape linear_backward_input_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage, bool accumulates)
+constexpr product_shape linear_backward_input_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage, bool accumulates,
+                                                      bool partial = false)
 {
     return {.rows = rows,
             .columns = in,
             .terms = out,
             .right_transposed = order == weight_order::in_out,
             .element = storage,
-            .result = storage,
+            .result = partial ? dtype::f32 : storage,
             .adds = accumulates};
 }
 

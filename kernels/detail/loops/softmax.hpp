@@ -70,9 +70,10 @@ void score_gradient(count_t n, float const* p, float mean, float scale, float* d
 }
 
 /// Blocks of 1024 exponentials are summed in float, the blocks in double: the error does not grow with the row.
-double log_sum_exp(count_t n, float const* x)
+double sum_of_exp(count_t n, float const* x, float* of_row)
 {
     float const largest = row_max(n, x);
+    *of_row = largest;
     double total = 0;
     for (count_t begin = 0; begin < n; begin += 1024) {
         count_t const end = n - begin < 1024 ? n : begin + 1024;
@@ -88,8 +89,34 @@ double log_sum_exp(count_t n, float const* x)
         }
         total += static_cast<double>(fold_sum(s0 + s1));
     }
+    return total;
+}
+
+RHEO_INLINE double log_of_sum(double total, float largest)
+{
     // total is at least 1 unless something was not finite, and then not-a-number has to come out
     return total >= 1.0 ? static_cast<double>(largest) + log_of(total) : static_cast<double>(__builtin_nanf(""));
+}
+
+double log_sum_exp(count_t n, float const* x)
+{
+    float largest = 0;
+    double const total = sum_of_exp(n, x, &largest);
+    return log_of_sum(total, largest);
+}
+
+/// Of parts of a row, in their order; exp(0) is 1, so of one part it is that of the row.
+double joined_log_sum_exp(count_t n, double const* sums, float const* largest)
+{
+    float most = largest[0];
+    for (count_t i = 1; i < n; ++i) {
+        most = largest[i] > most ? largest[i] : most;
+    }
+    double total = 0;
+    for (count_t i = 0; i < n; ++i) {
+        total += sums[i] * static_cast<double>(exp_of(all(largest[i] - most))[0]);
+    }
+    return log_of_sum(total, most);
 }
 
 void exp_minus(count_t n, float const* x, float shift, float* y)

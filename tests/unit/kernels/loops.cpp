@@ -100,6 +100,11 @@ std::vector<std::uint32_t> everything(loop_table const& table, std::int64_t n)
     table.score_gradient(n, x.data(), 0.3F, 0.2F, in_place.data());
     keep(in_place);
     keep_double(table.log_sum_exp(n, x.data()));
+    float largest = 0;
+    keep_double(table.sum_of_exp(n, x.data(), &largest));
+    keep({largest});
+    doubles const parts(size(n), 3.0);
+    keep_double(table.joined_log_sum_exp(n, parts.data(), x.data()));
     table.exp_minus(n, x.data(), 1.5F, out.data());
     keep(out);
     all.push_back(table.largest_magnitude(n, x.data()));

@@ -273,8 +273,11 @@ TEST_CASE("cuda linear: invalid arguments are rejected")
 {
     using Catch::Matchers::ContainsSubstring;
     cuda::products by;
-    CHECK_THROWS_WITH(cuda::linear_forward<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .weight = nullptr, .output = nullptr}),
+    bfloat16 y[8];
+    CHECK_THROWS_WITH(cuda::linear_forward<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .weight = nullptr, .output = y}),
                       ContainsSubstring("workspace is too small"));
+    CHECK_THROWS_WITH(cuda::linear_forward<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .weight = nullptr}),
+                      ContainsSubstring("its output, or a partial one"));
     CHECK_THROWS_WITH(
         cuda::linear_backward_weight<bf16>({}, {}, by, {.rows = 1, .in = 8, .out = 8, .input = nullptr, .output_gradient = nullptr, .weight_gradient = {}}),
         ContainsSubstring("workspace is too small"));
