@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything of model/: operations, layers, models, fusion, what they cost, hold and can recompute.
+// Everything of model/: operations, layers, models, fusion, sharding, what they cost, hold and can recompute.
 
 #include "rheo/model/backward_workspace.hpp"
 #include "rheo/model/footprint.hpp"
@@ -14,5 +14,7 @@
 #include "rheo/model/op_shapes.hpp"
 #include "rheo/model/parameter_bytes.hpp"
 #include "rheo/model/recompute_level.hpp"
+#include "rheo/model/shard_layer.hpp"
+#include "rheo/model/sharding.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/model/tied.hpp"
