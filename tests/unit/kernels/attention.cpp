@@ -296,7 +296,7 @@ TEST_CASE("attention: heads alone are those of the model")
     });
     tile_pool pool{1};
     floats nothing(1);
-    for (auto const [first, all] : {std::pair{4, 6}, std::pair{-1, 6}, std::pair{1, 0}}) {
+    for (auto const& [first, all] : {std::pair{4, 6}, std::pair{-1, 6}, std::pair{1, 0}}) {
         CHECK_THROWS_AS(host::attention_forward(pool, {.batch = 1,
                                                        .length = 1,
                                                        .width = 24,

@@ -16,6 +16,7 @@
 #include "kernels/rope/rope.hpp"
 #include "kernels/shard_sum/shard_sum.hpp"
 #include "kernels/swiglu/swiglu.hpp"
+#include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/llama.hpp"
 #include "support.hpp"
@@ -41,6 +42,32 @@ struct results {
     std::vector<doubles> parameter_gradients;
     loss_sum loss;
 };
+
+/// The operations that a fused one stands for.
+std::vector<shard_op> unfused(shard_op const& o)
+{
+    std::vector<shard_op> parts{o, o};
+    auto& first = parts[0].own;
+    auto& second = parts[1].own;
+    switch (o.own.kind) {
+    case op_kind::linear_gelu:
+        first.kind = op_kind::linear;
+        second.kind = op_kind::gelu;
+        second.in_width = second.out_width;
+        break;
+    case op_kind::residual_norm:
+    case op_kind::residual_rms_norm:
+        first.kind = op_kind::residual_add;
+        second.kind = o.own.kind == op_kind::residual_norm ? op_kind::layer_norm : op_kind::rms_norm;
+        break;
+    case op_kind::loss_gradient: first.kind = op_kind::cross_entropy; [[fallthrough]];
+    default: parts.pop_back(); return parts;
+    }
+    first.z = {o.own.z[0], no_slot};
+    second.x = {o.own.z[0], no_slot};
+    second.z = {o.own.z[1], no_slot};
+    return parts;
+}
 
 /// All shards of a layer on one rank. What shards have alike, or each a strip of, lies once; what is a shard's own lies apart.
 class shards_on_one_rank {
@@ -184,9 +211,22 @@ private:
         }
     }
 
-    void forward(std::size_t index, int j);
-    void backward(std::size_t index, int j);
-    void norm_backward(std::size_t index, int j);
+    void forward(std::size_t index, int j)
+    {
+        for (auto const& o : unfused(shards_[size(j)].is.ops[index])) {
+            forward_of(o, index, j);
+        }
+    }
+    void backward(std::size_t index, int j)
+    {
+        auto const parts = unfused(shards_[size(j)].is.ops[index]);
+        for (auto o = parts.size(); o-- > 0;) {
+            backward_of(parts[o], index, j);
+        }
+    }
+    void forward_of(shard_op const& o, std::size_t index, int j);
+    void backward_of(shard_op const& o, std::size_t index, int j);
+    void norm_backward(shard_op const& o, std::size_t index, int j);
     void linear_backward(shard_op const& o, int j);
     void finish_loss(std::size_t index, int j);
     void turn(op const& o, doubles const& from, doubles& to, bool back) const;
@@ -203,10 +243,9 @@ private:
 };
 
 /// Row-wise operations run on the shard's strip, which a grid of one has whole.
-void shards_on_one_rank::forward(std::size_t index, int j)
+void shards_on_one_rank::forward_of(shard_op const& o, std::size_t index, int j)
 {
     auto& s = shards_[size(j)];
-    auto const& o = s.is.ops[index];
     auto const& own = o.own;
     if (o.kind != shard_op_kind::operation) {
         return;
@@ -332,10 +371,10 @@ void shards_on_one_rank::finish_loss(std::size_t index, int j)
                                             .loss = &loss_});
 }
 
-void shards_on_one_rank::norm_backward(std::size_t index, int j)
+void shards_on_one_rank::norm_backward(shard_op const& o, std::size_t index, int j)
 {
     auto& s = shards_[size(j)];
-    auto const& own = s.is.ops[index].own;
+    auto const& own = o.own;
     auto const [begin, end] = strip(j);
     auto const at = begin * own.in_width;
     auto const& saved = s.saved[index];
@@ -411,10 +450,9 @@ void shards_on_one_rank::linear_backward(shard_op const& o, int j)
     }
 }
 
-void shards_on_one_rank::backward(std::size_t index, int j)
+void shards_on_one_rank::backward_of(shard_op const& o, std::size_t index, int j)
 {
     auto& s = shards_[size(j)];
-    auto const& o = s.is.ops[index];
     auto const& own = o.own;
     auto const [begin, end] = strip(j);
     auto const at = begin * own.in_width;
@@ -444,7 +482,7 @@ void shards_on_one_rank::backward(std::size_t index, int j)
                                                      .position_end = o.positions.end});
         break;
     case op_kind::layer_norm:
-    case op_kind::rms_norm: norm_backward(index, j); break;
+    case op_kind::rms_norm: norm_backward(o, index, j); break;
     case op_kind::residual_add:
         definition::residual_add_backward<fp64>({.rows = end - begin,
                                                  .width = own.in_width,
@@ -532,14 +570,27 @@ void check_close(doubles const& got, doubles const& expected)
     }
 }
 
+/// The layer in each grid, and fused in each and in one.
+std::vector<std::pair<layer_description const*, int>> forms_of(layer_description const& layer, layer_description const& together,
+                                                               std::initializer_list<int> grids)
+{
+    std::vector<std::pair<layer_description const*, int>> forms{{&together, 1}};
+    for (int const grid : grids) {
+        forms.emplace_back(&layer, grid);
+        forms.emplace_back(&together, grid);
+    }
+    return forms;
+}
+
 /// Sums in another order, in double: a few thousand terms of order one.
 void check_sharding(layer_description const& layer, std::int32_t vocabulary, std::initializer_list<int> grids)
 {
     auto const in = item_for(layer, vocabulary);
     auto const expected = shards_on_one_rank{layer, 1, in}.run();
-    for (int const grid : grids) {
-        INFO(layer.name << " in " << grid << " shards");
-        auto const got = shards_on_one_rank{layer, grid, in}.run();
+    auto const together = fused(layer);
+    for (auto const& [form, grid] : forms_of(layer, together, grids)) {
+        INFO(layer.name << (form == &together ? " fused," : "") << " in " << grid << " shards");
+        auto const got = shards_on_one_rank{*form, grid, in}.run();
         check_close(got.output, expected.output);
         check_close(got.input_gradient, expected.input_gradient);
         for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
