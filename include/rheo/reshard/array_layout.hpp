@@ -72,7 +72,7 @@ struct layout_tensor {
     nd_shape shape;    ///< of what is moved
     std::array<element_format, tensor_roles> element{element_format{bytes{4}}};  ///< by role; roles that always travel together may be one
     std::optional<nd_shape> padded{};  ///< boxes may reach up to here; what lies beyond `shape` is no data and is never moved
-    role_set addends{std::uint8_t{0}};  ///< roles of which each holder has an addend, the sum being the value; plans refuse them
+    role_set addends{std::uint8_t{0}};  ///< roles of which each holder has an addend, the sum being the value; a plan adds them up
 
     friend constexpr bool operator==(layout_tensor const&, layout_tensor const&) = default;
 };

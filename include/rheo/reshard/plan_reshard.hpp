@@ -5,6 +5,10 @@
 // does not have, from a rank that has it. Here the ranks that take places are an exact assignment, the senders are those of a maximum flow
 // (no rank sends more than the least possible largest send and one row), and rounds are filled to their budget. Every figure of the plan
 // stands beside the bound that it reaches.
+//
+// Sums: where the source layout keeps addends of a tensor, a rank that wants an element gets the addend of each holder but itself, once, and
+// adds them up in the order of ranks. These are the fewest bytes of all plans that do not add on the way. A plan that does moves fewer
+// where several ranks want one sum (n addends to m ranks: n + m instead of n x m), but its sums depend on who adds what.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,8 +21,8 @@
 #include "rheo/reshard/detail/check_request.hpp"
 #include "rheo/reshard/detail/choose_ranks.hpp"
 #include "rheo/reshard/detail/choose_sources.hpp"
-#include "rheo/reshard/detail/fill_rounds.hpp"
 #include "rheo/reshard/detail/missing_pieces.hpp"
+#include "rheo/reshard/detail/plan_rounds.hpp"
 #include "rheo/reshard/detail/reshard_problem.hpp"
 #include "rheo/reshard/detail/settle_rounds.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
@@ -74,21 +78,43 @@ constexpr chosen_sources collect_and_deal(reshard_request const& request, reshar
     return sources.choose();
 }
 
-constexpr bool comes_before(transfer const& a, transfer const& b)
+/// In the order of a plan. Numbers are sorted and not the pieces, which are large.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<transfer> transfers_of(reshard_problem const& problem, std::vector<sourced_piece> const& sent)
 {
-    if (a.round != b.round) {
-        return a.round < b.round;
+    struct place_in_order {
+        rank_id to;
+        rank_id from;
+        std::size_t array;
+        std::size_t piece;
+    };
+    std::vector<place_in_order> order;
+    order.reserve(sent.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+        order.push_back({sent[i].piece.to, sent[i].from, sent[i].piece.array, i});
     }
-    if (a.to != b.to) {
-        return a.to < b.to;
+    std::sort(order.begin(), order.end(), [&](place_in_order const& a, place_in_order const& b) {
+        if (a.to != b.to) {
+            return a.to < b.to;
+        }
+        auto const& first = problem.arrays[a.array];
+        auto const& second = problem.arrays[b.array];
+        if (first.tensor != second.tensor) {
+            return first.tensor < second.tensor;
+        }
+        if (a.from != b.from) {
+            return a.from < b.from;
+        }
+        return a.array != b.array ? first.roles < second.roles : sent[a.piece].piece.box < sent[b.piece].piece.box;
+    });
+    std::vector<transfer> transfers;
+    transfers.reserve(sent.size());
+    for (auto const& one : order) {
+        auto const& piece = sent[one.piece].piece;
+        auto const& array = problem.arrays[piece.array];
+        transfers.push_back({0, one.from, piece.to, array.tensor, array.roles, piece.box, bytes{size_of(piece)}});
     }
-    if (a.tensor != b.tensor) {
-        return a.tensor < b.tensor;
-    }
-    if (a.from != b.from) {
-        return a.from < b.from;
-    }
-    return a.roles != b.roles ? a.roles < b.roles : a.box < b.box;
+    return transfers;
 }
 
 /// Neighbours that travel together become one. @pre sorted
@@ -123,33 +149,21 @@ constexpr void join_transfers(std::vector<transfer>& transfers)
     transfers = std::move(joined);
 }
 
-/// Cuts and numbers the transfers by rounds. @pre sorted by receiver
+/// How the source layout keeps the tensors, where a plan has to know.
 template <class OnlyWhenCalled = void>
-constexpr void put_into_rounds(reshard_request const& request, reshard_outcome& out)
+constexpr std::vector<held_format> held_formats(reshard_request const& request)
 {
-    auto& transfers = out.plan.transfers;
-    if (!request.round_budget) {
-        return;
+    std::vector<held_format> held;
+    bool same = true;
+    for (std::size_t t = 0; t < request.from.tensors.size(); ++t) {
+        auto const& tensor = request.from.tensors[t];
+        held.push_back({tensor.element, tensor.addends & roles_of(tensor)});
+        same = same && tensor.element == request.to.tensors[t].element && held.back().addends.empty();
     }
-    std::vector<transfer> filled;
-    std::vector<transfer> received;
-    for (std::size_t i = 0; i < transfers.size(); ++i) {
-        auto const unit = transfers[i].size.count / elements(transfers[i].box);
-        if (unit > request.round_budget->count) {
-            out.fault = {.what = reshard_error::small_budget,
-                         .name = out.plan.tensors[at(transfers[i].tensor)].name,
-                         .number = request.round_budget->count,
-                         .limit = unit};
-            return;
-        }
-        received.push_back(transfers[i]);
-        if (i + 1 == transfers.size() || transfers[i + 1].to != transfers[i].to) {
-            fill_rounds(filled, received, *request.round_budget);
-            received.clear();
-        }
+    if (same) {
+        held.clear();
     }
-    std::sort(filled.begin(), filled.end(), comes_before);
-    transfers = std::move(filled);
+    return held;
 }
 
 /// What some rank has before or after, however the plan moves it.
@@ -164,17 +178,22 @@ template <class OnlyWhenCalled = void>
 constexpr void certify(reshard_request const& request, reshard_problem const& problem, chosen_ranks const& ranks, chosen_sources const& sources,
                        reshard_plan& plan)
 {
-    plan.certificate = figures_of(plan, request.from, request.node_of);
+    plan.certificate = figures_of(plan, request.from, request.to, request.node_of);
     auto& certificate = plan.certificate;
-    missing_bytes const bytes_of{problem};
-    std::vector<std::int64_t> wants;
-    for (std::size_t w = 0; w < problem.wanted.size(); ++w) {
-        wants.push_back(bytes_of.wanted(w));
-    }
+    missing_bytes<OnlyWhenCalled> bytes_of{problem};
     rank_bytes missing;
     std::int64_t needed = 0;
-    for (auto const& group : group_receivers(ranks.taken)) {
-        auto const each = wants[group.wants] - bytes_of.common(group.wants, group.holds);
+    std::size_t wants = problem.wanted.size();
+    std::vector<sized_class> shared;
+    std::int64_t all = 0;
+    for (auto const& group : group_receivers(ranks.taken)) {  // ascending by what they want
+        if (group.wants != wants) {
+            wants = group.wants;
+            shared = bytes_of.shared(wants);
+            all = bytes_of.needed(wants);
+        }
+        auto const own = std::lower_bound(shared.begin(), shared.end(), sized_class{group.holds, 0});
+        auto const each = all - (own != shared.end() && own->of == group.holds ? own->bytes : 0);
         needed += each * static_cast<std::int64_t>(group.ranks.size());
         for (auto const rank : group.ranks) {
             missing.add(rank, each);
@@ -186,8 +205,7 @@ constexpr void certify(reshard_request const& request, reshard_problem const& pr
     certificate.largest_send.bound = bytes{sources.least_largest_send};
     certificate.largest_receive.bound = bytes{missing.largest()};
     certificate.between_nodes.bound = bytes{sources.between_nodes};
-    auto const budget = request.round_budget ? request.round_budget->count : std::max<std::int64_t>(missing.largest(), 1);
-    certificate.rounds.bound = (missing.largest() + budget - 1) / budget;
+    certificate.rounds.bound = least_rounds(problem.sizes, request.round_budget, plan.transfers);
     certificate.peak.bound = least_peak(request, plan);
 }
 
@@ -214,6 +232,7 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
         return out;
     }
     out.plan.tensors = request.to.tensors;
+    out.plan.held = detail::held_formats(request);
     if (request.ranks != rank_choice::pinned) {
         for (auto const& one : ranks.taken) {
             out.plan.taken.push_back({one.place.rank, one.rank.rank});
@@ -227,25 +246,22 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
     if (out.fault) {
         return out;
     }
-    out.plan.transfers.reserve(sources.sent.size());
-    for (auto const& [from, piece] : sources.sent) {
-        auto const& array = problem.arrays[piece.array];
-        out.plan.transfers.push_back({0, from, piece.to, array.tensor, array.roles, piece.box, bytes{size_of(piece)}});
-    }
-    std::sort(out.plan.transfers.begin(), out.plan.transfers.end(), detail::comes_before);
+    out.plan.transfers = detail::transfers_of(problem, sources.sent);
     detail::join_transfers(out.plan.transfers);
+    out.fault = detail::fault_of_budget(request, out.plan);
+    if (out.fault) {
+        return out;
+    }
     if (request.memory_limit) {
         detail::round_settler<>{request, problem, detail::group_receivers(ranks.taken), out.plan}.settle();
         std::sort(out.plan.transfers.begin(), out.plan.transfers.end(), detail::comes_before);
-    } else {
-        detail::put_into_rounds(request, out);
+    } else if (request.round_budget) {
+        detail::put_into_rounds(problem.sizes, *request.round_budget, out.plan.transfers);
     }
-    if (!out.fault) {
-        detail::certify(request, problem, ranks, sources, out.plan);
-        auto const& peak = out.plan.certificate.peak;
-        if (request.memory_limit && *request.memory_limit < peak.value) {
-            out.fault = {.what = reshard_error::little_memory, .number = request.memory_limit->count, .limit = peak.value.count};
-        }
+    detail::certify(request, problem, ranks, sources, out.plan);
+    auto const& peak = out.plan.certificate.peak;
+    if (request.memory_limit && *request.memory_limit < peak.value) {
+        out.fault = {.what = reshard_error::little_memory, .number = request.memory_limit->count, .limit = peak.value.count};
     }
     return out;
 }

@@ -31,7 +31,10 @@ enum class reshard_error : std::uint8_t {
     // of a request
     other_tensors,  ///< the two layouts do not have the same tensors
     other_format,   ///< formats that are not converted into each other
-    addends,        ///< a sum of what several ranks hold
+    addends,        ///< addends are wanted, not their sum
+    sum_format,     ///< addends of a format in which nothing is added
+    changed_in_place,  ///< formats that are converted, or addends, under a memory limit
+    lost_addend,    ///< a rank that is not live held an addend
     dead_rank,      ///< the target layout pins a rank that is not live
     few_ranks,      ///< more places than live ranks
     few_nodes,      ///< more nodes with places than live nodes
@@ -51,6 +54,12 @@ enum class reshard_error : std::uint8_t {
     wrong_order,    ///< transfers or drops are not in the order that a plan has
     wrong_place,    ///< the ranks that take places are not those of the target layout
     wrong_sum,      ///< the certificate says another number than the plan has
+    wrong_format,   ///< the formats of the plan are not those of the source layout
+    not_live,       ///< a rank that is not live sends, receives or keeps
+    over_budget,    ///< a rank receives more in a round than the budget
+    over_memory,    ///< a rank has more than the memory limit
+    few_copies,     ///< a rank drops a copy that has to stay
+    addend_order,   ///< an addend comes in an earlier round than that of a lower rank
 };
 
 struct reshard_fault {
@@ -63,6 +72,7 @@ struct reshard_fault {
     std::int64_t number = 0;  ///< found
     std::int64_t limit = 0;   ///< expected
     std::string_view quantity{};  ///< of a certificate
+    int round = 0;            ///< of a transfer or drop
 
     friend constexpr bool operator==(reshard_fault const&, reshard_fault const&) = default;
     /// Whether there is one.
@@ -123,7 +133,12 @@ constexpr void append_request_error(reshard_sentence& text, reshard_fault const&
     switch (fault.what) {
     case reshard_error::other_tensors: text << "both layouts list the same tensors with the same shapes and roles in the same order; this one differs"; break;
     case reshard_error::other_format: text << "the two layouts keep it in formats that are not converted: f32 to and from bf16 are"; break;
-    case reshard_error::addends: text << "the layout keeps addends of it, and no plan adds on the way; add them first"; break;
+    case reshard_error::addends: text << "the target layout wants addends of it, but a plan brings only their sum"; break;
+    case reshard_error::sum_format: text << "addends are f32, f64, i32 or i64 with a sum of the same, or bf16 with a sum in f32; these are not"; break;
+    case reshard_error::changed_in_place:
+        text << "no plan converts or adds under a memory limit, and the two layouts keep it in other formats; do that first, then move in place";
+        break;
+    case reshard_error::lost_addend: text << "an addend of this box is lost: rank " << fault.other.value << " held it and is not live"; break;
     case reshard_error::dead_rank: text << "the target layout names this rank, but it is not live; let other ranks take its place (ranks = any)"; break;
     case reshard_error::few_ranks: text << "the target layout has " << fault.number << " places, but only " << fault.limit << " ranks are live"; break;
     case reshard_error::few_nodes: text << "the target layout has places on " << fault.number << " nodes, but only " << fault.limit << " nodes are live"; break;
@@ -158,6 +173,20 @@ constexpr void append_plan_error(reshard_sentence& text, reshard_fault const& fa
     case reshard_error::wrong_order: text << "transfers ascend by round, receiver, tensor and sender, and rounds count from 0; these do not"; break;
     case reshard_error::wrong_place: text << "the ranks that take places are not a permutation of places and live ranks"; break;
     case reshard_error::wrong_sum: text << "the certificate says " << fault.number << " for " << fault.quantity << ", but it is " << fault.limit; break;
+    case reshard_error::wrong_format: text << "the plan was made for elements that the source layout keeps in another format"; break;
+    case reshard_error::not_live: text << "the plan uses this rank, which is not live"; break;
+    case reshard_error::over_budget:
+        text << "the plan brings " << fault.number << " bytes in round " << fault.round << ", and the budget is " << fault.limit;
+        break;
+    case reshard_error::over_memory:
+        text << "the rank has " << fault.number << " bytes in round " << fault.round << ", and the limit is " << fault.limit;
+        break;
+    case reshard_error::few_copies:
+        text << "the rank drops this box after round " << fault.round << ", which leaves " << fault.number << " copies of the " << fault.limit << " that stay";
+        break;
+    case reshard_error::addend_order:
+        text << "an addend comes in round " << fault.round << ", before that of a lower rank; sums are in the order of ranks";
+        break;
     default: break;
     }
 }

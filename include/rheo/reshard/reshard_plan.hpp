@@ -4,6 +4,8 @@
 // The plan of a re-sharding: what moves between which ranks in which round, what stays where it is, and a certificate that sets each
 // quantity beside a bound that no plan can beat. It is a value: planned on every rank alike, checked by verify(), run by the executor.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -43,7 +45,7 @@ struct transfer {
     tensor_id tensor;
     role_set roles;
     nd_box box;
-    bytes size;  ///< as it travels: in the smaller of the two formats
+    bytes size;  ///< as it travels: in the smaller of the two formats, addends as they are held
 
     friend constexpr bool operator==(transfer const&, transfer const&) = default;
 };
@@ -86,10 +88,18 @@ struct reshard_certificate {
     bounded_bytes largest_send;     ///< of a rank; the bound is that of a flow from holders to wants, so the value is at most one row above it
     bounded_bytes largest_receive;  ///< of a rank
     bounded_bytes between_nodes;
-    bounded_count rounds;
+    bounded_count rounds;           ///< the bound is the law of detail/fill_rounds.hpp: ceil(largest receive / budget) where elements divide the budget
     bounded_bytes peak;             ///< most bytes of these tensors at a rank at any time
 
     friend constexpr bool operator==(reshard_certificate const&, reshard_certificate const&) = default;
+};
+
+/// How the source layout keeps a tensor.
+struct held_format {
+    std::array<element_format, tensor_roles> element{};
+    role_set addends{std::uint8_t{0}};
+
+    friend constexpr bool operator==(held_format const&, held_format const&) = default;
 };
 
 struct reshard_plan {
@@ -98,10 +108,54 @@ struct reshard_plan {
     std::vector<sub_collection> kept;      ///< what these ranks hold and want; from their held arrays to their wanted ones
     std::vector<transfer> transfers;       ///< ascending by round, then receiver, tensor and sender
     std::vector<dropped_part> dropped{};   ///< ascending by round and rank; only in place
+    std::vector<held_format> held{};       ///< by tensor; empty: formats are those of `tensors`, and nothing is added
     reshard_certificate certificate;
 
     friend constexpr bool operator==(reshard_plan const&, reshard_plan const&) = default;
 };
+
+/// How elements are where they are held, on the way, and where they are wanted.
+struct moving_format {
+    element_format held{};
+    element_format travelling{};
+    element_format wanted{};
+    bool is_addend = false;  ///< to be added to the others of the same element, in the order of ranks
+
+    friend constexpr bool operator==(moving_format const&, moving_format const&) = default;
+};
+
+/// Elements travel in the smaller format; addends as they are held, since a sum of rounded addends is another sum.
+constexpr moving_format format_between(element_format const& held, element_format const& wanted, bool is_addend)
+{
+    return {held, is_addend || held.size < wanted.size ? held : wanted, wanted, is_addend};
+}
+
+/// @pre the plan has the tensor
+constexpr moving_format format_of(reshard_plan const& plan, tensor_id tensor, tensor_role role)
+{
+    auto const r = static_cast<std::size_t>(role);
+    auto const& wanted = plan.tensors[at(tensor)].element[r];
+    if (at(tensor) >= plan.held.size()) {
+        return {wanted, wanted, wanted};
+    }
+    return format_between(plan.held[at(tensor)].element[r], wanted, plan.held[at(tensor)].addends.has(role));
+}
+
+/// The roles of a tensor that are sums of addends. @pre the plan has the tensor
+constexpr role_set sums_of(reshard_plan const& plan, tensor_id tensor)
+{
+    return at(tensor) < plan.held.size() ? plan.held[at(tensor)].addends & roles_of(plan.tensors[at(tensor)]) : role_set{std::uint8_t{0}};
+}
+
+/// The roles of a tensor that are converted or added up. @pre the plan has the tensor
+constexpr role_set changed_in(reshard_plan const& plan, tensor_id tensor)
+{
+    auto changed = sums_of(plan, tensor).bits;
+    for (std::size_t r = 0; at(tensor) < plan.held.size() && r < plan.held[at(tensor)].element.size(); ++r) {
+        changed = static_cast<std::uint8_t>(changed | (plan.held[at(tensor)].element[r] != plan.tensors[at(tensor)].element[r] ? 1U << r : 0U));
+    }
+    return role_set{changed};
+}
 
 /// The rank that takes a place of the target layout. Cost: O(log places)
 constexpr rank_id rank_at(reshard_plan const& plan, rank_id place)

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "rheo/reshard/detail/certify.hpp"
+#include "rheo/reshard/detail/check_request.hpp"
 #include "rheo/reshard/detail/replay_reshard.hpp"
+#include "rheo/reshard/detail/verify_limits.hpp"
+#include "rheo/reshard/detail/verify_sums.hpp"
 #include "rheo/reshard/layout_fault.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
 
@@ -43,7 +45,7 @@ constexpr reshard_fault fault_of_places(reshard_plan const& plan, array_layout c
 }
 
 /// That the numbers in a transfer mean something. @param after the transfer before it; nullptr: there is none
-constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, array_layout const& from, transfer const& move, transfer const* after)
+constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, transfer const& move, transfer const* after)
 {
     reshard_fault fault{.rank = move.to, .other = move.from};
     if (move.tensor.value < 0 || at(move.tensor) >= plan.tensors.size()) {
@@ -58,8 +60,9 @@ constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, array_layout
     bool const ascends = after == nullptr || after->round < move.round ||
                          (after->round == move.round && (after->to < move.to || (after->to == move.to && after->tensor <= move.tensor)));
     std::int64_t unit = 0;
-    for (std::size_t r = 0; r < tensor.element.size(); ++r) {
-        unit += move.roles.has(static_cast<tensor_role>(r)) ? std::min(tensor.element[r].size, from.tensors[at(move.tensor)].element[r].size).count : 0;
+    for (int r = 0; r < tensor_roles; ++r) {
+        auto const role = static_cast<tensor_role>(r);
+        unit += move.roles.has(role) ? format_of(plan, move.tensor, role).travelling.size.count : 0;
     }
     auto const count = count_elements(move.box);
     if (!ascends || move.round < 0) {
@@ -90,6 +93,9 @@ constexpr reshard_fault fault_of_drops(reshard_plan const& plan, int round, std:
         if (plan.dropped[drop].round != round || part.tensor.value < 0 || at(part.tensor) >= plan.tensors.size()) {
             return {.what = reshard_error::wrong_order, .rank = rank};
         }
+        if (!(part.roles & changed_in(plan, part.tensor)).empty()) {
+            return {.what = reshard_error::changed_in_place, .rank = rank, .name = plan.tensors[at(part.tensor)].name};
+        }
         part.roles = part.roles & roles_of(plan.tensors[at(part.tensor)]);
         if (auto const rest = has.missing(rank, part); !rest.empty()) {
             return {.what = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
@@ -101,7 +107,7 @@ constexpr reshard_fault fault_of_drops(reshard_plan const& plan, int round, std:
 
 /// Runs the rounds. @param has what each rank has, before and after
 template <class OnlyWhenCalled = void>
-constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, array_layout const& from, parts_by_rank& has)
+constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, parts_by_rank& has)
 {
     auto const& moves = plan.transfers;
     std::size_t drop = 0;
@@ -112,7 +118,7 @@ constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, array_layout c
         auto const round = moves[first].round;
         for (last = first; last < moves.size() && moves[last].round == round; ++last) {
             auto const& move = moves[last];
-            if (auto const fault = fault_of_transfer(plan, from, move, last == 0 ? nullptr : &moves[last - 1])) {
+            if (auto const fault = fault_of_transfer(plan, move, last == 0 ? nullptr : &moves[last - 1])) {
                 return fault;
             }
             if (auto const rest = has.missing(move.from, {move.tensor, move.box, move.roles}); !rest.empty()) {
@@ -120,7 +126,11 @@ constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, array_layout c
             }
         }
         for (auto i = first; i < last; ++i) {
-            has.add(moves[i].to, {moves[i].tensor, moves[i].box, moves[i].roles});
+            array_part const part{moves[i].tensor, moves[i].box, not_added(plan, moves[i].tensor, moves[i].roles)};  // what is added so far is no addend
+            if (has.has_some(moves[i].to, part)) {
+                return {.what = reshard_error::comes_twice, .rank = moves[i].to, .name = plan.tensors[at(part.tensor)].name, .box = part.box};
+            }
+            has.add(moves[i].to, part);
         }
         if (auto const fault = fault_of_drops(plan, round, drop, has)) {
             return fault;
@@ -129,7 +139,7 @@ constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, array_layout c
     return drop < plan.dropped.size() ? reshard_fault{.what = reshard_error::wrong_order, .rank = plan.dropped[drop].rank} : reshard_fault{};
 }
 
-/// What comes to each rank, by transfer or because it is kept.
+/// What comes to each rank, by transfer or because it is kept; sums are judged by themselves.
 template <class OnlyWhenCalled = void>
 constexpr parts_by_rank arrivals_of(reshard_plan const& plan)
 {
@@ -137,12 +147,12 @@ constexpr parts_by_rank arrivals_of(reshard_plan const& plan)
     for (auto const& kept : plan.kept) {
         for (auto const rank : kept.ranks) {
             for (auto const& part : kept.parts) {
-                arrived.add(rank, part);
+                arrived.add(rank, {part.tensor, part.box, not_added(plan, part.tensor, part.roles)});
             }
         }
     }
     for (auto const& move : plan.transfers) {
-        arrived.add(move.to, {move.tensor, move.box, move.roles});
+        arrived.add(move.to, {move.tensor, move.box, not_added(plan, move.tensor, move.roles)});
     }
     return arrived;
 }
@@ -193,7 +203,13 @@ constexpr reshard_fault fault_of_tensors_at(reshard_plan const& plan, rank_id ra
 template <class OnlyWhenCalled = void>
 constexpr reshard_fault fault_of_arrivals(reshard_plan const& plan, array_layout const& to, parts_by_rank const& has)
 {
-    parts_by_rank const wanted{to};
+    auto without_sums = to;
+    for (auto& place : without_sums.places) {
+        for (auto& part : place.parts) {
+            part.roles = not_added(plan, part.tensor, part.roles);
+        }
+    }
+    parts_by_rank const wanted{without_sums};
     auto const arrived = arrivals_of(plan);
     for (std::size_t r = 0; r < std::max(wanted.ranks(), arrived.ranks()); ++r) {
         rank_id const rank{static_cast<std::int32_t>(r)};
@@ -205,32 +221,6 @@ constexpr reshard_fault fault_of_arrivals(reshard_plan const& plan, array_layout
             if (auto const rest = has.missing(rank, part); !rest.empty()) {
                 return {.what = reshard_error::never_comes, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
             }
-        }
-    }
-    return {};
-}
-
-constexpr reshard_fault fault_of_sum(std::string_view quantity, std::int64_t said, std::int64_t is)
-{
-    return {.what = said == is ? reshard_error::none : reshard_error::wrong_sum, .number = said, .limit = is, .quantity = quantity};
-}
-
-template <class OnlyWhenCalled = void>
-constexpr reshard_fault fault_of_sums(reshard_plan const& plan, array_layout const& from, std::vector<node_id> const& node_of)
-{
-    auto const figures = figures_of(plan, from, node_of);
-    auto const& said = plan.certificate;
-    for (auto const& fault : {
-             fault_of_sum("moved bytes", said.moved.value.count, figures.moved.value.count),
-             fault_of_sum("the largest send", said.largest_send.value.count, figures.largest_send.value.count),
-             fault_of_sum("the largest receive", said.largest_receive.value.count, figures.largest_receive.value.count),
-             fault_of_sum("bytes between nodes", said.between_nodes.value.count,
-                          node_of.empty() ? said.between_nodes.value.count : figures.between_nodes.value.count),
-             fault_of_sum("rounds", said.rounds.value, figures.rounds.value),
-             fault_of_sum("the peak", said.peak.value.count, figures.peak.value.count),
-         }) {
-        if (fault) {
-            return fault;
         }
     }
     return {};
@@ -251,6 +241,9 @@ constexpr reshard_fault verify(reshard_plan const& plan, array_layout const& fro
     if (auto const fault = detail::fault_of_places(plan, to)) {
         return fault;
     }
+    if (auto const fault = detail::fault_of_formats(plan, from)) {
+        return fault;
+    }
     detail::parts_by_rank has{from};
     for (auto const& kept : plan.kept) {
         for (auto const rank : kept.ranks) {
@@ -268,13 +261,37 @@ constexpr reshard_fault verify(reshard_plan const& plan, array_layout const& fro
             }
         }
     }
-    if (auto const fault = detail::fault_of_rounds(plan, from, has)) {
+    if (auto const fault = detail::fault_of_rounds(plan, has)) {
         return fault;
     }
     if (auto const fault = detail::fault_of_arrivals(plan, with_ranks_of(plan, to), has)) {
         return fault;
     }
-    return detail::fault_of_sums(plan, from, node_of);
+    if (auto const fault = detail::fault_of_sums(plan, from, with_ranks_of(plan, to))) {
+        return fault;
+    }
+    if (auto const fault = detail::fault_of_copies(plan, from, {}, 0)) {
+        return fault;
+    }
+    return detail::fault_of_figures(plan, from, to, node_of);
+}
+
+/// As above, and that the plan keeps what the request asks for: live ranks only, those that it names for the places, the budget of a round, the memory
+/// limit, and failures + 1 copies. @pre the request is one that plan_reshard takes
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault verify(reshard_plan const& plan, reshard_request const& request)
+{
+    if (auto const fault = verify(plan, request.from, request.to, request.node_of)) {
+        return fault;
+    }
+    auto const live = detail::live_ranks(request);
+    if (auto const fault = detail::fault_of_used_ranks(plan, request, live)) {
+        return fault;
+    }
+    if (auto const fault = detail::fault_of_copies(plan, request.from, live, request.failures)) {
+        return fault;
+    }
+    return detail::fault_of_sizes(plan, request);
 }
 
 }  // namespace rheo::inline v0

@@ -57,21 +57,43 @@ constexpr rank_bytes layout_bytes(array_layout const& layout)
     return sum;
 }
 
-/// Bytes as they are kept at the receiver.
+/// What a transfer adds to the bytes of its receiver, as they are kept there. What is converted or added up is not counted: the receiver
+/// has all of it from the beginning, beside what it is made of.
 constexpr std::int64_t kept_size(reshard_plan const& plan, transfer const& move)
 {
-    return elements(move.box) * element_bytes(plan.tensors[at(move.tensor)], move.roles).count;
+    role_set const others{static_cast<std::uint8_t>(move.roles.bits & ~changed_in(plan, move.tensor).bits)};
+    return elements(move.box) * element_bytes(plan.tensors[at(move.tensor)], others).count;
+}
+
+/// Adds what each rank wants in another format than it is held.
+template <class OnlyWhenCalled = void>
+constexpr void add_changed(rank_bytes& had, reshard_plan const& plan, array_layout const& to)
+{
+    for (auto const& place : to.places) {
+        std::int64_t size = 0;
+        for (auto const& part : place.parts) {
+            if (auto const changed = part.roles & changed_in(plan, part.tensor); !changed.empty()) {
+                size += data_bytes(to.tensors[at(part.tensor)], {part.tensor, part.box, changed});
+            }
+        }
+        for (auto const rank : place.ranks) {
+            had.add(rank_at(plan, rank), size);
+        }
+    }
 }
 
 /// What the transfers of a plan say for themselves; the bounds are left as they are.
 /// @param node_of by rank; empty: nothing is counted between nodes
 template <class OnlyWhenCalled = void>
-constexpr reshard_certificate figures_of(reshard_plan const& plan, array_layout const& from, std::vector<node_id> const& node_of)
+constexpr reshard_certificate figures_of(reshard_plan const& plan, array_layout const& from, array_layout const& to, std::vector<node_id> const& node_of)
 {
     auto figures = plan.certificate;
     rank_bytes sent;
     rank_bytes received;
     auto had = layout_bytes(from);
+    if (!plan.held.empty()) {
+        add_changed(had, plan, to);
+    }
     std::int64_t moved = 0;
     std::int64_t between = 0;
     int rounds = 0;

@@ -39,6 +39,16 @@ constexpr bool converts(element_format const& from, element_format const& to)
            (is(from, dtype::bf16) && is(to, dtype::f32));
 }
 
+/// Whether addends of one format are added up to a sum of the other: in the format of the sum, so that a wanted array holds what is added so far.
+constexpr bool adds_up(element_format const& from, element_format const& to)
+{
+    if (!from.type || !to.type) {
+        return false;
+    }
+    bool const has_sum = *to.type == dtype::f32 || *to.type == dtype::f64 || *to.type == dtype::i32 || *to.type == dtype::i64;
+    return has_sum && (*from.type == *to.type || (*from.type == dtype::bf16 && *to.type == dtype::f32));
+}
+
 constexpr reshard_fault fault_between(array_layout const& from, array_layout const& to)
 {
     for (std::size_t t = 0; t < std::max(from.tensors.size(), to.tensors.size()); ++t) {
@@ -50,12 +60,42 @@ constexpr reshard_fault fault_between(array_layout const& from, array_layout con
         if (a.name.view() != b.name.view() || a.shape != b.shape || roles_of(a) != roles_of(b)) {
             return {.what = reshard_error::other_tensors, .name = b.name};
         }
-        if (!((a.addends | b.addends) & roles_of(b)).empty()) {
+        if (!(b.addends & roles_of(b)).empty()) {
             return {.what = reshard_error::addends, .name = b.name};
         }
         for (std::size_t r = 0; r < a.element.size(); ++r) {
-            if (!converts(a.element[r], b.element[r])) {
+            if (a.addends.has(static_cast<tensor_role>(r)) && a.element[r].size.count > 0) {
+                if (!adds_up(a.element[r], b.element[r])) {
+                    return {.what = reshard_error::sum_format, .name = b.name};
+                }
+            } else if (!converts(a.element[r], b.element[r])) {
                 return {.what = reshard_error::other_format, .name = b.name};
+            }
+        }
+    }
+    return {};
+}
+
+/// An addend of a wanted box at a rank that is not live. @pre both layouts are without fault and of the same tensors
+template <class OnlyWhenCalled = void>
+constexpr reshard_fault fault_of_addends(reshard_request const& request, std::vector<rank_id> const& live)
+{
+    for (auto const& place : request.from.places) {
+        auto const dead =
+            std::find_if(place.ranks.begin(), place.ranks.end(), [&](rank_id rank) { return !std::binary_search(live.begin(), live.end(), rank); });
+        for (auto const& part : place.parts) {
+            auto const& tensor = request.from.tensors[at(part.tensor)];
+            auto const sums = part.roles & tensor.addends & roles_of(tensor);
+            if (sums.empty()) {
+                continue;
+            }
+            for (std::size_t p = 0; dead != place.ranks.end() && p < request.to.places.size(); ++p) {
+                for (auto const& want : request.to.places[p].parts) {
+                    auto const held = data_of(tensor, part.box);
+                    if (want.tensor == part.tensor && !(want.roles & sums).empty() && intersects(want.box, held)) {
+                        return {.what = reshard_error::lost_addend, .other = *dead, .name = tensor.name, .box = intersection(want.box, held)};
+                    }
+                }
             }
         }
     }
@@ -89,6 +129,15 @@ constexpr reshard_fault check_request(reshard_request const& request, std::vecto
     }
     if (request.ranks != rank_choice::pinned && places > live.size()) {
         return {.what = reshard_error::few_ranks, .number = static_cast<std::int64_t>(places), .limit = static_cast<std::int64_t>(live.size())};
+    }
+    if (auto const found = fault_of_addends(request, live)) {
+        return found;
+    }
+    for (std::size_t t = 0; request.memory_limit && t < request.to.tensors.size(); ++t) {
+        auto const& held = request.from.tensors[t];
+        if (held.element != request.to.tensors[t].element || !(held.addends & roles_of(held)).empty()) {
+            return {.what = reshard_error::changed_in_place, .name = held.name};
+        }
     }
     bool const needs_nodes = !request.node_of.empty() || request.ranks == rank_choice::whole_nodes;
     for (std::size_t r = 0; needs_nodes && last.value >= 0 && r <= at(last); ++r) {

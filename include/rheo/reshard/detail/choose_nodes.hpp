@@ -93,14 +93,15 @@ constexpr transportation between_nodes(std::vector<std::vector<ranked_class>> co
 template <class OnlyWhenCalled = void>
 constexpr chosen_ranks whole_nodes(reshard_problem const& problem, std::vector<node_id> const& node_of)
 {
-    missing_bytes const bytes_of{problem};
+    missing_bytes<OnlyWhenCalled> bytes_of{problem};
     std::vector<std::int64_t> cost;
     std::int64_t all = 1;
     for (std::size_t w = 0; w < problem.wanted.size(); ++w) {
-        auto const wanted = bytes_of.wanted(w);
-        all += wanted * static_cast<std::int64_t>(problem.wanted[w].ranks.size());
-        for (std::size_t h = 0; h < problem.held.size(); ++h) {
-            cost.push_back(wanted - bytes_of.common(w, h));
+        auto const needed = bytes_of.needed(w);
+        all += needed * static_cast<std::int64_t>(problem.wanted[w].ranks.size());
+        cost.resize(cost.size() + problem.held.size(), needed);
+        for (auto const& one : bytes_of.shared(w)) {
+            cost[w * problem.held.size() + one.of] -= one.bytes;
         }
     }
     auto const targets = node_kinds(by_rank(problem.wanted), node_of);
@@ -146,7 +147,14 @@ constexpr chosen_ranks whole_nodes(reshard_problem const& problem, std::vector<n
                 }
                 auto const target = classes_in(targets[t].nodes[next++]);
                 auto const source = classes_in(sources[s].nodes[used[s]++]);
-                deal_places(cheapest_transportation(between_nodes(target, source, cost, problem.held.size())), target, source, chosen.taken);
+                auto const inner = cheapest_transportation(between_nodes(target, source, cost, problem.held.size()));
+                std::vector<taken_amount> amounts;
+                for (std::size_t i = 0; i < inner.taken.size(); ++i) {
+                    if (inner.taken[i] > 0) {
+                        amounts.push_back({i / source.size(), i % source.size(), inner.taken[i]});
+                    }
+                }
+                place_dealer<>{target, source, chosen.taken}.deal(amounts);
             }
         }
     }

@@ -2,45 +2,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which ranks take the places of the target layout, so that the fewest bytes are missing: any rank, or whole nodes. Exact, as
-// transportation problems between classes; COSTA (Kabic et al., ISC 2021) solves the same by disjoint exchanges of two ranks,
+// assignments and transportation problems between classes; COSTA (Kabic et al., ISC 2021) solves the same by disjoint exchanges of two ranks,
 // which leaves two thirds of the bytes on a cyclic shift of three ranks, where nothing has to move.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "rheo/reshard/detail/choose_nodes.hpp"
+#include "rheo/reshard/detail/heaviest_assignment.hpp"
 #include "rheo/reshard/detail/missing_pieces.hpp"
 #include "rheo/reshard/detail/reshard_problem.hpp"
 #include "rheo/reshard/detail/taken_places.hpp"
-#include "rheo/reshard/detail/transportation.hpp"
 #include "rheo/reshard/reshard_fault.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
 
 namespace rheo::inline v0::detail {
 
+/// Only classes that have something in common with a place are looked at: any others take what is left.
 template <class OnlyWhenCalled = void>
 constexpr chosen_ranks any_ranks(reshard_problem const& problem)
 {
-    transportation between;
-    missing_bytes const bytes_of{problem};
-    for (auto const& one : problem.wanted) {
-        between.places.push_back(static_cast<std::int64_t>(one.ranks.size()));
-    }
+    heaviest_problem between;
+    missing_bytes<OnlyWhenCalled> bytes_of{problem};
     for (auto const& one : problem.held) {
         between.ranks.push_back(static_cast<std::int64_t>(one.ranks.size()));
     }
+    std::int64_t needed = 0;
     for (std::size_t w = 0; w < problem.wanted.size(); ++w) {
-        auto const all = bytes_of.wanted(w);
-        for (std::size_t h = 0; h < problem.held.size(); ++h) {
-            between.cost.push_back(all - bytes_of.common(w, h));
+        between.places.push_back(static_cast<std::int64_t>(problem.wanted[w].ranks.size()));
+        needed += bytes_of.needed(w) * between.places.back();
+        for (auto const& one : bytes_of.shared(w)) {
+            between.pairs.push_back({w, one.of, one.bytes});
         }
     }
-    auto const answer = cheapest_transportation(between);
+    auto const answer = heaviest_assignment(between);
+    std::vector<taken_amount> amounts;
+    for (std::size_t p = 0; p < between.pairs.size(); ++p) {
+        if (answer.taken[p] > 0) {
+            amounts.push_back({between.pairs[p].row, between.pairs[p].column, answer.taken[p]});
+        }
+    }
     chosen_ranks chosen;
-    deal_places(answer, members_of(problem.wanted), members_of(problem.held), chosen.taken);
-    chosen.least_needed = dual_value(between, answer);
+    place_dealer<>{members_of(problem.wanted), members_of(problem.held), chosen.taken}.deal(std::move(amounts));
+    chosen.least_needed = needed - dual_value(between, answer);
     return chosen;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rheo/reshard/detail/join_boxes.hpp"
+#include "rheo/reshard/detail/meeting_boxes.hpp"
 #include "rheo/reshard/detail/reshard_problem.hpp"
 #include "rheo/reshard/detail/split_box.hpp"
 #include "rheo/tensor/nd_box.hpp"
@@ -65,10 +66,11 @@ private:
 template <class OnlyWhenCalled = void>
 class piece_cutter {
 public:
-    constexpr explicit piece_cutter(reshard_problem const& problem) : problem_{problem}, pieces_(problem.arrays.size()), every_(problem.arrays.size())
+    constexpr explicit piece_cutter(reshard_problem const& problem) : problem_{problem}, pieces_(problem.arrays.size())
     {
         for (std::size_t a = 0; a < problem.arrays.size(); ++a) {
             pieces_[a].resize(problem.arrays[a].wanted.size());
+            meeting_.emplace_back(problem.arrays[a].wanted, problem.arrays[a].held);
         }
     }
 
@@ -78,20 +80,17 @@ public:
         auto& pieces = pieces_[wanted.array][wanted.box];
         if (pieces.empty()) {
             auto const& array = problem_.arrays[wanted.array];
-            auto& every = every_[wanted.array];
-            for (auto b = every.size(); b < array.held.size(); ++b) {
-                every.push_back(b);
-            }
             std::vector<kept_apart_box> cut;
             std::vector<std::size_t> covering;
-            split_box(array.wanted[wanted.box], array.held, every, covering, [&](nd_box const& box, std::vector<std::size_t> const& by) {
-                std::vector<std::size_t> classes;
-                for (auto const held : by) {
-                    classes.insert(classes.end(), array.holders[held].begin(), array.holders[held].end());
-                }
-                std::sort(classes.begin(), classes.end());
-                cut.push_back({sets_.number(classes), box});
-            });
+            split_box(array.wanted[wanted.box], array.held, meeting_[wanted.array][wanted.box], covering,
+                      [&](nd_box const& box, std::vector<std::size_t> const& by) {
+                          std::vector<std::size_t> classes;
+                          for (auto const held : by) {
+                              classes.insert(classes.end(), array.holders[held].begin(), array.holders[held].end());
+                          }
+                          std::sort(classes.begin(), classes.end());
+                          cut.push_back({sets_.number(classes), box});
+                      });
             join_boxes(cut);
             for (auto const& piece : cut) {
                 pieces.push_back({piece.box, piece.kind});
@@ -101,15 +100,30 @@ public:
     }
 
     constexpr holder_sets const& sets() const { return sets_; }
+    /// The set of one class.
+    constexpr std::size_t only(std::size_t of_class) { return sets_.number({of_class}); }
 
 private:
     reshard_problem const& problem_;
     std::vector<std::vector<std::vector<held_piece>>> pieces_;  ///< array -> wanted box
-    std::vector<std::vector<std::size_t>> every_;               ///< array -> the numbers of its held boxes
+    std::vector<meeting_boxes<OnlyWhenCalled>> meeting_{};                    ///< by array
     holder_sets sets_{};
 };
 
-/// Calls keeps(box_ref wanted, box) for what a rank of the group holds of its wants, and misses(box_ref wanted, piece) for the rest.
+/// A piece of a sum once for each addend that is not the rank's own.
+template <class Misses>
+constexpr void misses_addends(piece_cutter<>& cutter, box_ref want, held_piece const& piece, std::size_t own, Misses const& misses)
+{
+    auto const adders = cutter.sets()[piece.holders];  // a copy: only() adds sets
+    for (auto const adder : adders) {
+        if (adder != own) {
+            misses(want, held_piece{piece.box, cutter.only(adder)});
+        }
+    }
+}
+
+/// Calls keeps(box_ref wanted, box) for what a rank of the group holds of its wants, and misses(box_ref wanted, piece) for the rest: of a sum, for
+/// each addend of another rank.
 template <class Keeps, class Misses>
 constexpr void for_each_part(reshard_problem const& problem, piece_cutter<>& cutter, receiver_group const& group, Keeps const& keeps, Misses const& misses)
 {
@@ -125,15 +139,16 @@ constexpr void for_each_part(reshard_problem const& problem, piece_cutter<>& cut
         for (auto i = first; i < own.size() && own[i].array == want.array && !all; ++i) {
             if (auto const common = intersection(box, array.held[own[i].box]); !is_empty(common)) {
                 keeps(want, common);
-                all = common == box;
+                all = common == box && !array.is_sum;
             }
         }
-        if (!all) {
-            for (auto const& piece : cutter.pieces_of(want)) {
-                auto const& holders = cutter.sets()[piece.holders];
-                if (!std::binary_search(holders.begin(), holders.end(), group.holds)) {
-                    misses(want, piece);
-                }
+        for (std::size_t p = 0; !all && p < cutter.pieces_of(want).size(); ++p) {
+            auto const piece = cutter.pieces_of(want)[p];
+            auto const& holders = cutter.sets()[piece.holders];
+            if (array.is_sum && !holders.empty()) {
+                misses_addends(cutter, want, piece, group.holds, misses);
+            } else if (!std::binary_search(holders.begin(), holders.end(), group.holds)) {
+                misses(want, piece);
             }
         }
     }

@@ -78,6 +78,17 @@ public:
         return {};
     }
 
+    /// Whether a rank has an element of a part, in one of its roles.
+    constexpr bool has_some(rank_id rank, array_part const& part) const
+    {
+        for (auto const& one : of(rank)) {
+            if (one.tensor == part.tensor && !(one.roles & part.roles).empty() && intersects(one.box, part.box)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     /// @pre the rank has all of it
     template <class OnlyWhenCalled = void>
     constexpr void drop(rank_id rank, array_part const& part)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rheo/reshard/array_layout.hpp"
+#include "rheo/reshard/detail/fill_rounds.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
 #include "rheo/tensor/nd_box.hpp"
 #include "rheo/topology/tagged_index.hpp"
@@ -22,6 +23,7 @@ struct moving_array {
     tensor_id tensor;
     role_set roles;
     std::int64_t unit = 0;            ///< bytes of an element as it travels
+    bool is_sum = false;              ///< each holder has an addend
     std::vector<nd_box> held{};    ///< distinct
     std::vector<nd_box> wanted{};  ///< distinct
     std::vector<std::vector<std::size_t>> holders{};  ///< of a held box: classes, ascending
@@ -45,6 +47,7 @@ struct reshard_problem {
     std::vector<moving_array> arrays;  ///< ascending by tensor
     std::vector<rank_class> held;      ///< live ranks only; those without any are in the last class, which holds nothing
     std::vector<rank_class> wanted;    ///< ranks as the target layout names them
+    std::vector<role_sizes> sizes{};   ///< by tensor
 };
 
 constexpr std::uint64_t mixed(std::uint64_t hash, std::int64_t value)
@@ -93,41 +96,67 @@ constexpr std::vector<std::vector<std::size_t>> equal_places(array_layout const&
     return groups;
 }
 
-/// The roles of each tensor in groups that no part of either layout takes apart.
+/// The bytes in which an element travels, by role.
+constexpr role_sizes travelling_bytes(layout_tensor const& from, layout_tensor const& to)
+{
+    role_sizes sizes{};
+    for (std::size_t r = 0; r < sizes.size(); ++r) {
+        sizes[r] = format_between(from.element[r], to.element[r], from.addends.has(static_cast<tensor_role>(r))).travelling.size.count;
+    }
+    return sizes;
+}
+
+constexpr std::int64_t sum_of(role_sizes const& sizes, role_set roles)
+{
+    std::int64_t sum = 0;
+    for (std::size_t r = 0; r < sizes.size(); ++r) {
+        sum += roles.has(static_cast<tensor_role>(r)) ? sizes[r] : 0;
+    }
+    return sum;
+}
+
+/// Takes the roles of a set apart from the others.
 template <class OnlyWhenCalled = void>
-constexpr std::vector<std::vector<role_set>> role_groups(array_layout const& from, array_layout const& to)
+constexpr void set_apart(std::vector<role_set>& groups, role_set roles)
+{
+    for (std::size_t g = 0, known = groups.size(); g < known; ++g) {
+        auto const in = groups[g] & roles;
+        auto const out = role_set{static_cast<std::uint8_t>(groups[g].bits & ~roles.bits)};
+        if (!in.empty() && !out.empty()) {
+            groups[g] = in;
+            groups.push_back(out);
+        }
+    }
+}
+
+/// The roles of each tensor in groups that no part of either layout takes apart, that are all sums or none, and of which an element fits into a round.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<std::vector<role_set>> role_groups(reshard_request const& request, std::vector<role_sizes> const& sizes)
 {
     std::vector<std::vector<role_set>> groups;
-    for (auto const& tensor : to.tensors) {
-        groups.push_back({roles_of(tensor)});
+    for (std::size_t t = 0; t < request.to.tensors.size(); ++t) {
+        groups.push_back({roles_of(request.to.tensors[t])});
+        set_apart(groups.back(), request.from.tensors[t].addends);
     }
-    for (auto const* layout : {&from, &to}) {
+    for (auto const* layout : {&request.from, &request.to}) {
         for (auto const& place : layout->places) {
             for (auto const& part : place.parts) {
-                auto& of = groups[at(part.tensor)];
-                for (std::size_t g = 0, known = of.size(); g < known; ++g) {
-                    auto const in = of[g] & part.roles;
-                    auto const out = role_set{static_cast<std::uint8_t>(of[g].bits & ~part.roles.bits)};
-                    if (!in.empty() && !out.empty()) {
-                        of[g] = in;
-                        of.push_back(out);
-                    }
+                if (part.roles != all_roles) {
+                    set_apart(groups[at(part.tensor)], part.roles);
                 }
             }
         }
     }
-    return groups;
-}
-
-/// The bytes in which an element of these roles travels: those of the smaller format.
-constexpr std::int64_t travelling_bytes(layout_tensor const& from, layout_tensor const& to, role_set roles)
-{
-    std::int64_t sum = 0;
-    for (int r = 0; r < tensor_roles; ++r) {
-        role_set const role{static_cast<tensor_role>(r)};
-        sum += std::min(element_bytes(from, roles & role).count, element_bytes(to, roles & role).count);
+    for (std::size_t t = 0; request.round_budget && t < groups.size(); ++t) {
+        for (int r = 0; r < tensor_roles; ++r) {
+            auto const large =
+                std::find_if(groups[t].begin(), groups[t].end(), [&](role_set roles) { return sum_of(sizes[t], roles) > request.round_budget->count; });
+            if (large != groups[t].end() && large->has(static_cast<tensor_role>(r))) {
+                set_apart(groups[t], static_cast<tensor_role>(r));
+            }
+        }
     }
-    return sum;
+    return groups;
 }
 
 enum class array_side : std::uint8_t { held, wanted };
@@ -197,22 +226,42 @@ constexpr std::vector<rank_class> classes_of(array_layout const& layout, std::ve
     return classes;
 }
 
+/// Ranks with addends hold the same boxes, but not the same elements: each is a class of its own.
+template <class OnlyWhenCalled = void>
+constexpr void set_adders_apart(reshard_problem& problem)
+{
+    for (std::size_t c = 0, known = problem.held.size(); c < known; ++c) {
+        auto const& boxes = problem.held[c].boxes;
+        if (std::any_of(boxes.begin(), boxes.end(), [&](box_ref ref) { return problem.arrays[ref.array].is_sum; })) {
+            while (problem.held[c].ranks.size() > 1) {
+                problem.held.push_back({{problem.held[c].ranks.back()}, problem.held[c].boxes});
+                problem.held[c].ranks.pop_back();
+            }
+        }
+    }
+}
+
 /// @pre both layouts are without fault and have the same tensors
 template <class OnlyWhenCalled = void>
 constexpr reshard_problem make_problem(reshard_request const& request, std::vector<rank_id> const& live)
 {
     reshard_problem problem;
     std::vector<std::vector<std::size_t>> arrays_of(request.to.tensors.size());
-    auto const groups = role_groups(request.from, request.to);
+    for (std::size_t t = 0; t < request.to.tensors.size(); ++t) {
+        problem.sizes.push_back(travelling_bytes(request.from.tensors[t], request.to.tensors[t]));
+    }
+    auto const groups = role_groups(request, problem.sizes);
     for (std::size_t t = 0; t < groups.size(); ++t) {
         for (auto const roles : groups[t]) {
-            if (auto const unit = travelling_bytes(request.from.tensors[t], request.to.tensors[t], roles); unit > 0) {
+            if (auto const unit = sum_of(problem.sizes[t], roles); unit > 0) {
                 arrays_of[t].push_back(problem.arrays.size());
-                problem.arrays.push_back({tensor_id{static_cast<std::int32_t>(t)}, roles, unit});
+                bool const is_sum = !(request.from.tensors[t].addends & roles).empty();
+                problem.arrays.push_back({tensor_id{static_cast<std::int32_t>(t)}, roles, unit, is_sum});
             }
         }
     }
     problem.held = classes_of(request.from, arrays_of, problem.arrays, array_side::held);
+    set_adders_apart(problem);
     problem.wanted = classes_of(request.to, arrays_of, problem.arrays, array_side::wanted);
     std::vector<rank_id> known;
     for (auto& one : problem.held) {

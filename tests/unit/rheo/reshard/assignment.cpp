@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "rheo/reshard/assignment.hpp"
+#include "rheo/reshard/detail/heaviest_assignment.hpp"
+#include "rheo/reshard/detail/transportation.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -95,4 +97,50 @@ TEST_CASE("assignment: too few columns or costs are rejected")
 {
     CHECK_THROWS_AS(cheapest_assignment({2, 1, {0, 0}}), precondition_error);
     CHECK_THROWS_AS(cheapest_assignment({1, 2, {0}}), precondition_error);
+}
+
+TEST_CASE("assignment: listed pairs are as good as all pairs")
+{
+    std::mt19937 draw{99};
+    for (int round = 0; round < 600; ++round) {
+        detail::heaviest_problem listed;
+        detail::transportation all;
+        for (auto rows = 1 + draw() % 7; rows > 0; --rows) {
+            listed.places.push_back(static_cast<std::int64_t>(1 + draw() % 4));
+        }
+        for (auto columns = 1 + draw() % 7; columns > 0; --columns) {
+            listed.ranks.push_back(static_cast<std::int64_t>(draw() % 4));
+        }
+        all.places = listed.places;
+        all.ranks = listed.ranks;
+        all.ranks.push_back(100);  // a place may stay without a rank
+        constexpr std::int64_t most = 50;
+        for (std::size_t r = 0; r < listed.places.size(); ++r) {
+            for (std::size_t c = 0; c < listed.ranks.size(); ++c) {
+                auto const weight = draw() % 3 == 0 ? static_cast<std::int64_t>(draw() % most) : 0;
+                if (weight > 0) {
+                    listed.pairs.push_back({r, c, weight});
+                }
+                all.cost.push_back(most - weight);
+            }
+            all.cost.push_back(most);
+        }
+        auto const answer = detail::heaviest_assignment(listed);
+        auto const weight = detail::weight_of(listed, answer);
+        auto const places = std::accumulate(listed.places.begin(), listed.places.end(), std::int64_t{0});
+        CAPTURE(round);
+        REQUIRE(weight == most * places - detail::cheapest_transportation(all).cost);
+        REQUIRE(weight == detail::dual_value(listed, answer));
+        auto row_left = listed.places;
+        auto column_left = listed.ranks;
+        for (std::size_t p = 0; p < listed.pairs.size(); ++p) {
+            auto const& pair = listed.pairs[p];
+            REQUIRE(answer.row_price[pair.row] + answer.column_price[pair.column] >= pair.weight);
+            REQUIRE(answer.taken[p] >= 0);
+            REQUIRE((row_left[pair.row] -= answer.taken[p]) >= 0);
+            REQUIRE((column_left[pair.column] -= answer.taken[p]) >= 0);
+        }
+        REQUIRE(std::all_of(answer.row_price.begin(), answer.row_price.end(), [](std::int64_t price) { return price >= 0; }));
+        REQUIRE(std::all_of(answer.column_price.begin(), answer.column_price.end(), [](std::int64_t price) { return price >= 0; }));
+    }
 }

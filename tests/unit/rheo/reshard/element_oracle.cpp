@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans against elements: random layouts of up to four dimensions (parts without elements, uneven cuts, block-cyclic ones, flat ranges, copies, padding, roles
-// apart), dead ranks, nodes, rounds. Every element is followed by itself; what must move, who takes which place and the least largest send
+// apart), dead ranks, nodes, rounds, formats that are converted, sums of addends, plans in place. Every element is followed by itself; what must move, who takes which place and the least largest send
 // are computed again, the last by a maximum flow (Boost.Graph where it is there). Nothing of verify() is used.
 #include <algorithm>
 #include <bit>
@@ -72,9 +72,21 @@ elements_of_rank elements_in(array_layout const& layout)
     return all;
 }
 
+std::int64_t size_in(array_layout const& layout, element const& e)
+{
+    return layout.tensors[static_cast<std::size_t>(std::get<0>(e))].element[static_cast<std::size_t>(std::get<1>(e))].size.count;
+}
+
+bool is_sum(reshard_request const& request, element const& e)
+{
+    return request.from.tensors[static_cast<std::size_t>(std::get<0>(e))].addends.has(static_cast<tensor_role>(std::get<1>(e)));
+}
+
+/// As it travels: an addend as it is held, else in the smaller format.
 std::int64_t size_of(reshard_request const& request, element const& e)
 {
-    return request.to.tensors[static_cast<std::size_t>(std::get<0>(e))].element[static_cast<std::size_t>(std::get<1>(e))].size.count;
+    auto const held = size_in(request.from, e);
+    return is_sum(request, e) ? held : std::min(held, size_in(request.to, e));
 }
 
 #if RHEO_TESTS_HAVE_BOOST
@@ -186,12 +198,13 @@ std::optional<std::int64_t> cheapest(std::vector<std::vector<std::optional<std::
 struct problem {
     reshard_request request;
     std::vector<rank_id> live;
-    elements_of_rank held;    ///< by live ranks
+    elements_of_rank at_first;  ///< held by any rank
+    elements_of_rank held;  ///< by live ranks
     elements_of_rank wanted;  ///< by place
     bool has_nodes;
 
     explicit problem(reshard_request const& of)
-        : request{of}, live{of.live}, held{elements_in(of.from)}, wanted{elements_in(of.to)}, has_nodes{!of.node_of.empty()}
+        : request{of}, live{of.live}, at_first{elements_in(of.from)}, held{at_first}, wanted{elements_in(of.to)}, has_nodes{!of.node_of.empty()}
     {
         std::erase_if(held, [&](auto const& one) { return std::find(live.begin(), live.end(), rank_id{one.first}) == live.end(); });
     }
@@ -205,9 +218,15 @@ struct problem {
         std::int64_t sum = 0;
         auto const found = held.find(rank);
         for (auto const& e : wanted.at(place)) {
-            sum += found != held.end() && found->second.count(e) != 0 ? 0 : size_of(request, e);
+            auto const own = found != held.end() && found->second.count(e) != 0;
+            sum += size_of(request, e) * (is_sum(request, e) ? adders(e) - (own ? 1 : 0) : own ? 0 : 1);
         }
         return sum;
+    }
+
+    std::int64_t adders(element const& e) const
+    {
+        return std::count_if(held.begin(), held.end(), [&](auto const& one) { return one.second.count(e) != 0; });
     }
 
     bool is_held(element const& e) const
@@ -299,15 +318,17 @@ std::int64_t largest_row(reshard_request const& request)
     return most;
 }
 
-/// Whether every element, in all roles that travel together, is a whole part of the larger ones and of the budget: then no round has a gap.
-bool all_divide(reshard_plan const& plan, std::int64_t budget)
+/// The fewest rounds for elements of such sizes, each a whole part of the larger ones. @param sizes size -> bytes
+std::int64_t least_rounds(std::map<std::int64_t, std::int64_t> const& sizes, std::int64_t budget)
 {
-    std::set<std::int64_t> units{budget};
-    for (auto const& t : plan.transfers) {
-        units.insert(t.size.count / elements(t.box));
+    std::int64_t most = 0;
+    std::int64_t sum = 0;
+    for (auto one = sizes.rbegin(); one != sizes.rend(); ++one) {
+        sum += one->second;
+        auto const room = budget / one->first * one->first;
+        most = std::max(most, (sum + room - 1) / room);
     }
-    std::int64_t smaller = 1;
-    return std::all_of(units.begin(), units.end(), [&](std::int64_t unit) { return unit % std::exchange(smaller, unit) == 0; });
+    return most;
 }
 
 /// Follows every element of a plan.
@@ -323,9 +344,10 @@ void check_plan(problem const& p, reshard_plan const& plan)
         return std::none_of(p.held.begin(), p.held.end(), [&](auto const& one) { return p.node(one.first) == p.node(rank) && one.second.count(e) != 0; });
     };
     std::map<unsigned, std::int64_t> by_holders;  // set of ranks -> bytes
-    std::map<unsigned, std::int64_t> by_nodes;    // set of nodes -> bytes that have to leave one
+    std::map<unsigned, std::int64_t> by_nodes;  // set of nodes -> bytes that have to leave one
     std::map<int, std::int64_t> missing;
-    std::map<int, std::set<element>> comes;
+    std::map<int, std::map<std::int64_t, std::int64_t>> missing_by_size;
+    std::map<int, std::set<std::pair<element, int>>> comes;  // an addend with its holder, others with -1
     std::int64_t between = 0;
     std::set<int> takers;
     for (auto const& [place, want] : p.wanted) {
@@ -333,23 +355,30 @@ void check_plan(problem const& p, reshard_plan const& plan)
         REQUIRE(p.is_live(rank));
         REQUIRE(takers.insert(rank).second);
         auto const own = p.held.find(rank);
-        for (auto const& e : want) {
-            if (own != p.held.end() && own->second.count(e) != 0) {
-                continue;
-            }
-            comes[rank].insert(e);
-            unsigned holders = 0;
-            unsigned nodes = 0;
-            for (auto const& [other, has] : p.held) {
-                holders |= has.count(e) != 0 ? 1U << other : 0U;
-                nodes |= has.count(e) != 0 ? 1U << p.node(other) : 0U;
-            }
+        auto const needs = [&](element const& e, int of, unsigned holders, unsigned nodes, bool far) {
+            comes[rank].insert({e, of});
             auto const size = size_of(request, e);
             by_holders[holders] += size;
             missing[rank] += size;
-            if (is_elsewhere(rank, e)) {
+            missing_by_size[rank][size] += size;
+            if (far) {
                 by_nodes[nodes] += size;
                 between += size;
+            }
+        };
+        for (auto const& e : want) {
+            unsigned holders = 0;
+            unsigned nodes = 0;
+            for (auto const& [other, has] : p.held) {
+                auto const holds = has.count(e) != 0;
+                holders |= holds ? 1U << other : 0U;
+                nodes |= holds ? 1U << p.node(other) : 0U;
+                if (holds && other != rank && is_sum(request, e)) {
+                    needs(e, other, 1U << other, 1U << p.node(other), p.node(other) != p.node(rank));
+                }
+            }
+            if (!is_sum(request, e) && (own == p.held.end() || own->second.count(e) == 0)) {
+                needs(e, -1, holders, nodes, is_elsewhere(rank, e));
             }
         }
     }
@@ -357,15 +386,18 @@ void check_plan(problem const& p, reshard_plan const& plan)
     std::map<int, std::int64_t> sent;
     std::map<int, std::int64_t> leaves;  // a node
     std::map<std::pair<int, int>, std::int64_t> in_round;
+    std::map<std::pair<int, element>, std::map<int, int>> addends;  // receiver and element -> holder -> round
     std::int64_t rounds = 0;
     for (auto const& t : plan.transfers) {
         std::int64_t size = 0;
         each_element(plan.tensors[at(t.tensor)], t.tensor, t.box, t.roles, [&](element const& e) {
             REQUIRE(p.held.count(t.from.value) == 1);
-            REQUIRE(p.held.at(t.from.value).count(e) == 1);   // from a live holder
-            REQUIRE(comes[t.to.value].erase(e) == 1);         // once, and only what is missing
-            if (p.node(t.from.value) != p.node(t.to.value)) {
-                REQUIRE(is_elsewhere(t.to.value, e));         // the own node first
+            REQUIRE(p.held.at(t.from.value).count(e) == 1);  // from a live holder
+            REQUIRE(comes[t.to.value].erase({e, is_sum(request, e) ? t.from.value : -1}) == 1);  // once, and only what is missing
+            if (is_sum(request, e)) {
+                addends[{t.to.value, e}][t.from.value] = t.round;
+            } else if (p.node(t.from.value) != p.node(t.to.value)) {
+                REQUIRE(is_elsewhere(t.to.value, e));  // the own node first
             }
             size += size_of(request, e);
         });
@@ -379,6 +411,12 @@ void check_plan(problem const& p, reshard_plan const& plan)
     }
     for (auto const& [rank, rest] : comes) {
         REQUIRE(rest.empty());
+    }
+    for (auto const& [key, by_rank] : addends) {
+        int round = 0;
+        for (auto const& [from, its] : by_rank) {
+            REQUIRE(its >= std::exchange(round, its));  // in the order of ranks
+        }
     }
     for (auto const& kept : plan.kept) {
         for (auto const rank : kept.ranks) {
@@ -410,12 +448,86 @@ void check_plan(problem const& p, reshard_plan const& plan)
     CHECK(is.between_nodes == bounded_bytes{bytes{between}, bytes{between}});
     auto const budget = request.round_budget ? request.round_budget->count : std::max<std::int64_t>(1, most(missing));
     CHECK(most(in_round) <= budget);
-    CHECK(is.rounds.bound == (most(missing) + budget - 1) / budget);
     CHECK(is.rounds.value == rounds);
-    CHECK(rounds >= is.rounds.bound);
-    if (all_divide(plan, budget) || !request.round_budget) {
-        CHECK(rounds == is.rounds.bound);
+    std::int64_t least = most(missing) > 0 ? 1 : 0;
+    for (auto const& [rank, sizes] : missing_by_size) {
+        least = std::max(least, least_rounds(sizes, budget));
     }
+    CHECK(is.rounds.bound == least);
+    if (request.memory_limit) {
+        CHECK(rounds >= least);
+    } else {
+        CHECK(rounds == least);
+    }
+}
+
+/// Follows the memory of every rank while a plan runs in place.
+void check_in_place(problem const& p, reshard_plan const& plan)
+{
+    auto const& request = p.request;
+    auto has = p.at_first;
+    auto const size_at = [&](int rank, element const& e) {
+        auto const first = p.at_first.find(rank);
+        return size_in(first != p.at_first.end() && first->second.count(e) != 0 ? request.from : request.to, e);
+    };
+    std::map<int, std::int64_t> used;
+    std::map<element, std::int64_t> copies;
+    for (auto const& [rank, all] : has) {
+        for (auto const& e : all) {
+            used[rank] += size_at(rank, e);
+            copies[e] += p.is_live(rank) ? 1 : 0;
+        }
+    }
+    auto const at_first = copies;
+    std::int64_t peak = 0;
+    auto const look = [&] {
+        for (auto const& [rank, size] : used) {
+            peak = std::max(peak, size);
+        }
+    };
+    look();
+    std::int64_t bound = peak;
+    for (auto const& [place, want] : p.wanted) {
+        std::int64_t size = 0;
+        for (auto const& e : want) {
+            size += size_in(request.to, e);
+        }
+        bound = std::max(bound, size);
+    }
+    std::size_t drop = 0;
+    for (int round = -1; round < plan.certificate.rounds.value; ++round) {
+        for (auto const& t : plan.transfers) {
+            if (t.round == round) {
+                each_element(plan.tensors[at(t.tensor)], t.tensor, t.box, t.roles, [&](element const& e) { REQUIRE(has[t.from.value].count(e) == 1); });
+            }
+        }
+        for (auto const& t : plan.transfers) {
+            if (t.round == round) {
+                each_element(plan.tensors[at(t.tensor)], t.tensor, t.box, t.roles, [&](element const& e) {
+                    REQUIRE(has[t.to.value].insert(e).second);
+                    used[t.to.value] += size_at(t.to.value, e);
+                    ++copies[e];
+                });
+            }
+        }
+        look();
+        for (; drop < plan.dropped.size() && plan.dropped[drop].round == round; ++drop) {
+            auto const& one = plan.dropped[drop];
+            each_element(plan.tensors[at(one.part.tensor)], one.part.tensor, one.part.box, one.part.roles, [&](element const& e) {
+                REQUIRE(has[one.rank.value].erase(e) == 1);
+                used[one.rank.value] -= size_at(one.rank.value, e);
+                REQUIRE(--copies[e] >= std::min<std::int64_t>(at_first.at(e), request.failures + 1));
+            });
+        }
+    }
+    REQUIRE(drop == plan.dropped.size());
+    for (auto const& [place, want] : p.wanted) {
+        for (auto const& e : want) {
+            REQUIRE(has[rank_at(plan, rank_id{place}).value].count(e) == 1);
+        }
+    }
+    CHECK(plan.certificate.peak == bounded_bytes{bytes{peak}, bytes{bound}});
+    CHECK(bytes{peak} <= *request.memory_limit);
 }
 
 /// Why there can be no plan, as one of these; none: there must be one.
@@ -436,9 +548,36 @@ std::set<reshard_error> reasons(problem const& p)
             if (!p.is_held(e)) {
                 all.insert(reshard_error::lost);
             }
+            for (auto const& [rank, has] : p.at_first) {
+                if (is_sum(request, e) && has.count(e) != 0 && !p.is_live(rank)) {
+                    all.insert(reshard_error::lost_addend);
+                }
+            }
         }
     }
     return all;
+}
+
+/// Some roles in formats that are converted, some as addends of a sum.
+void draw_formats(reshard_request& request, std::mt19937& draw)
+{
+    constexpr std::pair<dtype, dtype> converted[] = {{dtype::f32, dtype::bf16}, {dtype::bf16, dtype::f32}};
+    constexpr std::pair<dtype, dtype> added[] = {
+        {dtype::f32, dtype::f32}, {dtype::bf16, dtype::f32}, {dtype::f64, dtype::f64}, {dtype::i32, dtype::i32}, {dtype::i64, dtype::i64}};
+    for (std::size_t t = 0; t < request.to.tensors.size(); ++t) {
+        for (std::size_t r = 0; r < static_cast<std::size_t>(tensor_roles); ++r) {
+            if (request.to.tensors[t].element[r].size.count == 0 || draw() % 3 != 0) {
+                continue;
+            }
+            auto formats = converted[draw() % 2];
+            if (draw() % 2 == 0) {
+                formats = added[draw() % 5];
+                request.from.tensors[t].addends = request.from.tensors[t].addends | role_set{static_cast<tensor_role>(r)};
+            }
+            request.from.tensors[t].element[r] = formats.first;
+            request.to.tensors[t].element[r] = formats.second;
+        }
+    }
 }
 
 reshard_request random_request(std::mt19937& draw)
@@ -467,7 +606,10 @@ reshard_request random_request(std::mt19937& draw)
         }
     }
     if (draw() % 2 == 0) {
-        request.round_budget = bytes{24 * (1 + below(draw, 4)) + (draw() % 2 == 0 ? 0 : below(draw, 24))};
+        request.round_budget = bytes{8 * (1 + below(draw, 12)) + (draw() % 2 == 0 ? 0 : below(draw, 24))};
+    }
+    if (draw() % 3 == 0) {
+        draw_formats(request, draw);
     }
     return request;
 }
@@ -494,8 +636,52 @@ void check_many(unsigned seed, int count)
     CHECK(planned > count / 2);
 }
 
+/// Memory limits between the bound and what a plan takes that is not in place.
+void check_many_in_place(unsigned seed, int count)
+{
+    std::mt19937 draw{seed};
+    int planned = 0;
+    int dropped = 0;
+    for (int round = 0; round < count; ++round) {
+        auto request = random_request(draw);
+        CAPTURE(round);
+        request.failures = below(draw, 3);
+        for (std::size_t t = 0; t < request.to.tensors.size(); ++t) {  // nothing is converted or added in place
+            request.from.tensors[t].addends = role_set{std::uint8_t{0}};
+            request.from.tensors[t].element = request.to.tensors[t].element;
+        }
+        auto const loose = try_reshard(request);
+        if (loose.fault) {
+            continue;
+        }
+        auto const& peak = loose.plan.certificate.peak;
+        auto const above = static_cast<std::uint64_t>(peak.value.count - peak.bound.count);
+        request.memory_limit = bytes{peak.bound.count + static_cast<std::int64_t>(draw() % (above + 1))};
+        auto const out = try_reshard(request);
+        INFO(describe(out.fault).view());
+        if (out.fault.what == reshard_error::little_memory) {
+            CHECK(out.fault.limit > request.memory_limit->count);
+            continue;
+        }
+        REQUIRE_FALSE(out.fault);
+        problem const p{request};
+        check_plan(p, out.plan);
+        check_in_place(p, out.plan);
+        ++planned;
+        dropped += static_cast<int>(out.plan.dropped.size());
+    }
+    CHECK(planned > count / 4);
+    CHECK(dropped > planned);
+}
+
 }  // namespace
 
 TEST_CASE("element_oracle: every element of random plans") { check_many(24, 1500); }
 
-TEST_CASE("element_oracle: every element of many random plans", "[.long]") { check_many(2024, 40000); }
+TEST_CASE("element_oracle: memory and copies in place") { check_many_in_place(5, 700); }
+
+TEST_CASE("element_oracle: every element of many random plans", "[.long]")
+{
+    check_many(2024, 40000);
+    check_many_in_place(2025, 20000);
+}

@@ -81,7 +81,7 @@ TEST_CASE("layout_fault: each refused request says what to do")
     CHECK(sentence(request) == "tensor \"w\": one element takes 4 bytes, and a round may receive only 3");
     request.round_budget = {};
     request.from.tensors[0].addends = tensor_role::parameter;
-    CHECK(sentence(request) == "tensor \"w\": the layout keeps addends of it, and no plan adds on the way; add them first");
+    CHECK(sentence(request) == "tensor \"w\": addends are f32, f64, i32 or i64 with a sum of the same, or bf16 with a sum in f32; these are not");
     request.from = two_halves();
     request.to.tensors[0].shape[1] = 5;
     CHECK(sentence(request) == "tensor \"w\": both layouts list the same tensors with the same shapes and roles in the same order; this one differs");

@@ -2,6 +2,10 @@
 // A plan that is changed in any way is refused, with the culprit.
 #include "rheo/reshard/verify_reshard.hpp"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "rheo/reshard/plan_reshard.hpp"
 #include "rheo/reshard/sub_collections.hpp"
 #include "support/catch.hpp"
@@ -48,4 +52,103 @@ TEST_CASE("verify_reshard: a changed plan is refused")
     CHECK(after([](auto& plan) { plan.taken = {{rank_id{0}, rank_id{1}}}; }) == "the ranks that take places are not a permutation of places and live ranks");
     CHECK(after([](auto& plan) { plan.dropped = {{0, rank_id{1}, {tensor_id{0}, {{2, 4}, {2, 4}}}}}; }) ==
           "rank 1, tensor \"w\" [2:4, 2:4]: the rank wants these elements, and the plan does not bring them");
+}
+
+namespace {
+
+/// A plan of a request after a change, judged by the whole request.
+template <class Change>
+std::string judged(reshard_request const& request, Change const& change)
+{
+    auto const out = try_reshard(request);
+    if (out.fault) {
+        return std::string{describe(out.fault).view()};
+    }
+    auto plan = out.plan;
+    change(plan);
+    plan.certificate = detail::figures_of(plan, request.from, request.to, request.node_of);  // so that it is not the sums that are refused
+    return std::string{describe(verify(plan, request)).view()};
+}
+
+}  // namespace
+
+TEST_CASE("verify_reshard: a round above the budget is refused")
+{
+    reshard_request const request{.from = cut_along(0), .to = cut_along(1), .round_budget = bytes{32}};
+    CHECK(judged(request, [](auto&) {}).empty());
+    CHECK(judged(request, [](auto& plan) {
+              for (auto& move : plan.transfers) {
+                  move.round = 0;
+              }
+              std::sort(plan.transfers.begin(), plan.transfers.end(), detail::comes_before);
+          }) == "rank 0: the plan brings 48 bytes in round 0, and the budget is 32");
+}
+
+TEST_CASE("verify_reshard: a rank above the memory limit is refused")
+{
+    reshard_request const request{.from = cut_along(0), .to = cut_along(1), .memory_limit = bytes{80}};
+    CHECK(judged(request, [](auto&) {}).empty());
+    auto const late = [](auto& plan) {  // all of it is dropped at the end
+        for (auto& drop : plan.dropped) {
+            drop.round = plan.transfers.back().round;
+        }
+    };
+    CHECK(judged(request, late).find("and the limit is 80") != std::string::npos);
+}
+
+TEST_CASE("verify_reshard: a copy that has to stay is not dropped")
+{
+    // Ranks 0 to 2 hold all; rank 3 wants it, too.
+    array_layout from{tensors, {{{rank_id{0}, rank_id{1}, rank_id{2}}, {{tensor_id{0}, whole({8, 8})}}}}};
+    array_layout const to{tensors, {{{rank_id{3}}, {{tensor_id{0}, whole({8, 8})}}}}};
+    reshard_request request{.from = from, .to = to, .memory_limit = bytes{256}, .failures = 1};
+    CHECK(judged(request, [](auto&) {}).empty());
+    auto const drop_all = [](auto& plan) {
+        plan.dropped.clear();
+        for (int rank = 0; rank < 3; ++rank) {
+            plan.dropped.push_back({plan.transfers.back().round, rank_id{rank}, {tensor_id{0}, whole({8, 8})}});
+        }
+    };
+    CHECK(judged(request, drop_all).find("the rank drops this box after round 0, which leaves 1 copies of the 2 that stay") != std::string::npos);
+    request.failures = 0;
+    CHECK(judged(request, drop_all).empty());
+    request.failures = 3;  // three copies are all there are
+    CHECK(judged(request, [](auto&) {}).empty());
+    CHECK(judged(request, drop_all).find("leaves 2 copies of the 3 that stay") != std::string::npos);
+    request.failures = 0;
+    request.to.places.front().parts = {{tensor_id{0}, {{0, 4}, {0, 8}}}};  // nobody wants the other half
+    CHECK(judged(request, drop_all).find("[4:8, 0:8]: the rank drops this box after round 0, which leaves 0 copies of the 1 that stay") != std::string::npos);
+}
+
+TEST_CASE("verify_reshard: ranks of a plan are those of its request")
+{
+    array_layout const from{tensors, {{{rank_id{0}, rank_id{1}}, {{tensor_id{0}, whole({8, 8})}}}}};
+    array_layout const to{tensors, {{{rank_id{2}}, {{tensor_id{0}, whole({8, 8})}}}}};
+    reshard_request request{.from = from, .to = to, .live = {rank_id{0}, rank_id{2}}};
+    CHECK(judged(request, [](auto&) {}).empty());
+    CHECK(judged(request, [](auto& plan) { plan.transfers.front().from = rank_id{1}; }) == "rank 1: the plan uses this rank, which is not live");
+    CHECK(judged(request, [](auto& plan) {
+              plan.taken = {{rank_id{2}, rank_id{0}}};
+              plan.kept = {{{rank_id{0}}, {{tensor_id{0}, whole({8, 8}), tensor_role::parameter}}}};
+              plan.transfers.clear();
+          }) == "rank 2: the ranks that take places are not a permutation of places and live ranks");
+}
+
+TEST_CASE("verify_reshard: each addend comes once, by rank")
+{
+    layout_tensor const held{.name = "g", .shape = {8}, .element = {dtype::f32}, .addends = tensor_role::parameter};
+    array_layout const from{{held}, {{{rank_id{0}, rank_id{1}, rank_id{2}}, {{tensor_id{0}, {{0, 8}}}}}}};
+    array_layout const to{{{.name = "g", .shape = {8}, .element = {dtype::f32}}}, {{{rank_id{1}}, {{tensor_id{0}, {{0, 8}}}}}}};
+    reshard_request const request{.from = from, .to = to, .round_budget = bytes{32}};
+    CHECK(judged(request, [](auto&) {}).empty());
+    CHECK(judged(request, [](auto& plan) { plan.transfers.pop_back(); }) ==
+          "rank 1, tensor \"g\" [0:8]: the rank wants these elements, and the plan does not bring them");
+    CHECK(judged(request, [](auto& plan) { plan.kept.clear(); }) ==
+          "rank 1, tensor \"g\" [0:8]: the rank wants these elements, and the plan does not bring them");
+    CHECK(judged(request, [](auto& plan) { plan.transfers.back().from = rank_id{0}; }) ==
+          "rank 1, tensor \"g\" [0:8]: the plan gives the rank these elements twice, or the rank has them already");
+    CHECK(judged(request, [](auto& plan) { std::swap(plan.transfers.front().from, plan.transfers.back().from); }) ==
+          "rank 1, tensor \"g\" [0:8]: an addend comes in round 0, before that of a lower rank; sums are in the order of ranks");
+    CHECK(judged(request, [](auto& plan) { plan.held.clear(); }) ==
+          "tensor \"g\": the plan was made for elements that the source layout keeps in another format");
 }
