@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <type_traits>
 
 #include "rheo/tensor/digest.hpp"
 
@@ -26,6 +27,12 @@ std::string place_of(layout_tensor const& tensor, array_at<Memory> const& array,
 {
     return std::string{kind} + " array " + std::to_string(number) + " (tensor " + quoted(tensor.name) + ", " + name_of_role(array.role) + ", " +
            to_string(array.box) + ") ";
+}
+
+/// "4 bytes (f32)"
+std::string described(element_format const& format)
+{
+    return std::to_string(format.size.count) + " bytes" + (format.type ? " (" + std::string{name_of(*format.type)} + ")" : "");
 }
 
 /// Strides in bytes, or nothing when they are too many, too few or too long.
@@ -63,19 +70,17 @@ std::string take(reshard_plan const& plan, array_at<Memory> const& array, char c
     }
     auto const& tensor = plan.tensors[at(array.tensor)];
     auto const place = place_of(tensor, array, kind, number);
-    auto const& format = tensor.element[static_cast<std::size_t>(array.role)];
+    bool const is_held = std::is_const_v<Memory>;
+    auto const moving = format_of(plan, array.tensor, array.role);
+    auto const& format = is_held ? moving.held : moving.wanted;
     if (array.box.dimensions != tensor.shape.dimensions) {
         return place + "has " + std::to_string(array.box.dimensions) + " dimensions, but the tensor has " + std::to_string(tensor.shape.dimensions);
     }
     if (format.size.count == 0) {
         return place + "is of a role that the tensor does not have";
     }
-    if (array.element.size != format.size) {
-        return place + "has elements of " + std::to_string(array.element.size.count) + " bytes, but the plan moves elements of " +
-               std::to_string(format.size.count);
-    }
-    if (array.element.type && format.type && *array.element.type != *format.type) {
-        return place + "holds " + std::string{name_of(*array.element.type)} + ", but the plan moves " + std::string{name_of(*format.type)};
+    if (array.element.size != format.size || (array.element.type && format.type && *array.element.type != *format.type)) {
+        return place + "has elements of " + described(array.element) + ", but the plan " + (is_held ? "takes" : "brings") + " elements of " + described(format);
     }
     if (!count_elements(array.box)) {
         return place + "has more elements than 64 bits can count";
@@ -132,6 +137,22 @@ std::string first_gap(reshard_plan const& plan, rank_id self, checked_arrays con
     return fault;
 }
 
+/// @return an array that is to be converted or added into the memory from which it comes
+std::string shared_memory(reshard_plan const& plan, array_view<held_array const> held, array_view<wanted_array const> wanted)
+{
+    for (std::size_t w = 0; !plan.held.empty() && w < wanted.size(); ++w) {
+        auto const& array = wanted[w];
+        auto const format = format_of(plan, array.tensor, array.role);
+        for (std::size_t h = 0; h < held.size() && (format.is_addend || format.held != format.wanted); ++h) {
+            if (held[h].tensor == array.tensor && held[h].role == array.role && held[h].data == array.data && !is_empty(held[h].box) && !is_empty(array.box)) {
+                return place_of(plan.tensors[at(array.tensor)], array, "wanted", w) + "has the memory of held array " + std::to_string(h) +
+                       ", but its elements are " + (format.is_addend ? "added" : "converted") + ": give it memory of its own";
+            }
+        }
+    }
+    return {};
+}
+
 /// Numbers that are the same on two ranks when their plans are; in practice, else they differ.
 std::int64_t digest_of_plan(reshard_plan const& plan)
 {
@@ -147,6 +168,12 @@ std::int64_t digest_of_plan(reshard_plan const& plan)
         mix(whole(tensor.shape));
         for (auto const& format : tensor.element) {
             digest.mix(format.size.count);
+        }
+    }
+    for (auto const& held : plan.held) {
+        digest.mix(held.addends.bits);
+        for (auto const& format : held.element) {
+            digest.mix(format.type ? static_cast<std::int64_t>(*format.type) : -format.size.count);
         }
     }
     for (auto const& t : plan.transfers) {
@@ -177,6 +204,9 @@ checked_arrays check_arrays(reshard_plan const& plan, rank_id self, array_view<h
     take_all(wanted, "wanted", all.wanted);
     if (all.fault.empty()) {
         all.fault = first_gap(plan, self, all);
+    }
+    if (all.fault.empty()) {
+        all.fault = shared_memory(plan, held, wanted);
     }
     return all;
 }

@@ -97,7 +97,8 @@ message_stream const& message_exchange::stream_of(std::size_t k) const
 bool message_exchange::goes_in_place(std::size_t k) const
 {
     auto const& boxes = slots_[k].message->boxes;
-    if (copy_rows_ || !std::all_of(boxes.begin(), boxes.end(), [&](packed_box const& b) { return has_long_rows(b, sends(k)); })) {
+    auto const is_plain = [&](packed_box const& b) { return b.box.change == element_change::none && has_long_rows(b, sends(k)); };
+    if (copy_rows_ || !std::all_of(boxes.begin(), boxes.end(), is_plain)) {
         return false;
     }
     return (transport_.takes_datatypes() && !observe_) || (boxes.size() == 1 && is_one_run(boxes.front().box, users_stride(boxes.front(), sends(k))));
@@ -161,18 +162,81 @@ void message_exchange::start(std::size_t k)
     transport_.send(k, stream.peer, s.buffer, count, MPI_BYTE);
 }
 
-void message_exchange::finish(std::size_t k)
+void message_exchange::unpack(std::size_t k)
 {
     auto const& s = slots_[k];
-    if (sends(k)) {
-        return;
-    }
     for (auto const& b : s.message->boxes) {
         if (observe_) {
             observe_(b, s.in_place ? b.user : s.buffer + b.offset);
         }
         if (!s.in_place) {
             copy_strided(b.box, b.user, s.buffer + b.offset, copy_rows_);
+        }
+    }
+}
+
+/// A message has been sent, or has come.
+void message_exchange::finish(std::size_t k)
+{
+    auto const& s = slots_[k];
+    if (!sends(k)) {
+        auto const& sum = s.message->sum;
+        if (sum.number != sum_step::none && steps_[sum.number].waits_for > 0) {
+            steps_[sum.number].slot = k;
+            return;
+        }
+        unpack(k);
+        end_step(sum);
+    }
+    start(k);
+}
+
+void message_exchange::open_steps(std::vector<local_copy> const& local)
+{
+    steps_.clear();
+    ready_.clear();
+    auto const open = [&](sum_step const& sum) -> open_step& {
+        steps_.resize(std::max(steps_.size(), sum.number + 1));
+        steps_[sum.number] = {&sum, sum.waits_for};
+        return steps_[sum.number];
+    };
+    for (auto const& stream : *incoming_) {
+        for (auto const& message : stream.messages) {
+            if (message.sum.number != sum_step::none) {
+                open(message.sum);
+            }
+        }
+    }
+    for (auto const& each : local) {
+        if (each.sum.number != sum_step::none) {
+            open(each.sum).local = &each;
+        }
+        if (each.sum.waits_for == 0) {
+            ready_.push_back(&each);
+        }
+    }
+    std::reverse(ready_.begin(), ready_.end());
+}
+
+/// Lets those go on that waited for a step: messages that have come are added, and their streams continue.
+void message_exchange::end_step(sum_step const& step)
+{
+    std::vector<sum_step const*> ended{&step};
+    while (!ended.empty()) {
+        auto const* const one = ended.back();
+        ended.pop_back();
+        for (auto const number : one->then) {
+            auto& next = steps_[number];
+            if (--next.waits_for > 0) {
+                continue;
+            }
+            if (next.local != nullptr) {
+                ready_.push_back(next.local);
+            } else if (next.slot != sum_step::none) {
+                unpack(next.slot);
+                start(next.slot);
+                ended.push_back(next.step);
+            }
         }
     }
 }
@@ -184,6 +248,7 @@ void message_exchange::run(std::vector<message_stream> const& outgoing, std::vec
     incoming_ = &incoming;
     next_.assign(outgoing.size() + incoming.size(), 0);
     slots_.resize(std::max(slots_.size(), next_.size() * depth));
+    open_steps(local);
     for (auto k = outgoing.size() * depth; k < next_.size() * depth; ++k) {
         start(k);
     }
@@ -193,12 +258,13 @@ void message_exchange::run(std::vector<message_stream> const& outgoing, std::vec
     if (posted) {
         posted();
     }
-    auto rest = local.begin();
     while (true) {
-        bool const copies = rest != local.end();
+        bool const copies = !ready_.empty();
         if (copies) {
-            copy_strided(rest->box, rest->to, rest->from, copy_rows_);
-            ++rest;
+            auto const& next = *ready_.back();
+            ready_.pop_back();
+            copy_strided(next.box, next.to, next.from, copy_rows_);
+            end_step(next.sum);
         }
         auto const& ended = transport_.ended(!copies);
         if (!copies && ended.empty()) {
@@ -206,7 +272,6 @@ void message_exchange::run(std::vector<message_stream> const& outgoing, std::vec
         }
         for (auto const k : ended) {
             finish(k);
-            start(k);
         }
     }
 }

@@ -6,6 +6,9 @@
 // of each peer. A message whose bytes are one run of the user's memory is sent or received there; one of long
 // rows, too, by a datatype that describes them, so that the MPI copies each byte as often as in a message without gaps. Each
 // end decides that for itself. MPI keeps the messages of a pair in order, so one tag is enough.
+//
+// Where addends are added, a message that came too early waits in its buffer, and its stream with it, until those of lower ranks have been
+// added. The stream of the lowest rank never waits, so all of them end; no memory is needed beyond the buffers of the streams.
 
 #include <cstddef>
 #include <functional>
@@ -19,6 +22,15 @@
 
 namespace rheo::inline v0::detail {
 
+/// A message or a local copy whose place in the order of sums matters. The numbers are those of one round at one rank.
+struct sum_step {
+    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+    std::size_t number = none;
+    std::size_t waits_for = 0;        ///< so many steps before it
+    std::vector<std::size_t> then{};  ///< the steps that wait for it
+};
+
 /// A box between the user's memory and a message.
 struct packed_box {
     strided_box box;      ///< `to` is the message when sending, the user's memory when receiving
@@ -26,11 +38,13 @@ struct packed_box {
     std::size_t offset;   ///< of it in the message
     transfer const* of = nullptr;  ///< the transfer that it is a part of; none: something else that travels with them
     tensor_role role{};
+    nd_box elements{};  ///< of the tensor
 };
 
 struct packed_message {
     std::vector<packed_box> boxes;
     std::size_t bytes = 0;
+    sum_step sum{};
 };
 
 struct message_stream {
@@ -43,6 +57,7 @@ struct local_copy {
     strided_box box;
     std::byte* to;
     std::byte const* from;
+    sum_step sum{};
 };
 
 /// Looks at the bytes of a box as they travel, one behind the other: before they are sent, and when they have come.
@@ -73,10 +88,21 @@ private:
         bool in_place = false;  ///< the message is the user's memory
     };
 
+    /// What is known of a step while it waits.
+    struct open_step {
+        sum_step const* step = nullptr;
+        std::size_t waits_for = 0;
+        std::size_t slot = sum_step::none;  ///< its message has come
+        local_copy const* local = nullptr;
+    };
+
     bool goes_in_place(std::size_t k) const;
     void start_in_place(std::size_t k);
     void start(std::size_t k);   ///< the next message of the slot's stream, if there is one
     void finish(std::size_t k);
+    void unpack(std::size_t k);
+    void open_steps(std::vector<local_copy> const& local);
+    void end_step(sum_step const& step);
     message_stream const& stream_of(std::size_t k) const;
     bool sends(std::size_t k) const { return k < outgoing_->size() * depth; }
 
@@ -87,6 +113,8 @@ private:
     std::vector<message_stream> const* incoming_ = nullptr;
     std::vector<std::size_t> next_;  ///< message of each stream, those that send first
     std::vector<slot> slots_;
+    std::vector<open_step> steps_;            ///< by number
+    std::vector<local_copy const*> ready_;    ///< local copies that wait for nothing
 };
 
 }  // namespace rheo::inline v0::detail

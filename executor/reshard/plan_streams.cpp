@@ -70,19 +70,25 @@ std::size_t offset_in(nd_box const& box, std::array<std::ptrdiff_t, copied_dimen
     return static_cast<std::size_t>(offset);
 }
 
+element_change change_at_receiver(moving_format const& format)
+{
+    return format.is_addend ? addition(format.travelling, format.wanted) : conversion(format.travelling, format.wanted);
+}
+
 class stream_builder {
 public:
     stream_builder(std::size_t message_bytes, bool outgoing) : most_{message_bytes}, outgoing_{outgoing} {}
 
     /// Appends a box to the stream of a peer. @return its bytes
-    std::size_t add(int peer, local_arrays const& arrays, transfer const& t, tensor_role role, std::size_t element_bytes)
+    std::size_t add(int peer, local_arrays const& arrays, transfer const& t, tensor_role role, moving_format const& format)
     {
         auto const known = stream_of_.try_emplace(peer, streams.size());
         if (known.second) {
             streams.push_back({peer});
         }
         auto& messages = streams[known.first->second].messages;
-        auto const size = element_bytes;
+        auto const size = static_cast<std::size_t>(format.travelling.size.count);
+        auto const change = outgoing_ ? conversion(format.held, format.travelling) : change_at_receiver(format);
         std::size_t total = 0;
         cut(t.box, static_cast<std::int64_t>(std::max<std::size_t>(1, most_ / size)), [&](nd_box const& part) {
             auto const part_bytes = static_cast<std::size_t>(elements(part)) * size;
@@ -95,7 +101,8 @@ public:
                 auto box = lengths_of(piece.box, size);
                 box.to_stride = outgoing_ ? packed : piece.array->stride;
                 box.from_stride = outgoing_ ? piece.array->stride : packed;
-                message.boxes.push_back({box, piece.data(), message.bytes + offset_in(part, packed, piece.box), &t, role});
+                box.change = change;
+                message.boxes.push_back({box, piece.data(), message.bytes + offset_in(part, packed, piece.box), &t, role, piece.box});
             }
             message.bytes += part_bytes;
             total += part_bytes;
@@ -114,13 +121,41 @@ private:
 template <class Use>
 void for_each_role(reshard_plan const& plan, tensor_id tensor, role_set roles, Use const& use)
 {
-    auto const& info = plan.tensors[at(tensor)];
+    auto const has = roles & roles_of(plan.tensors[at(tensor)]);
     for (int r = 0; r < tensor_roles; ++r) {
-        auto const role = static_cast<tensor_role>(r);
-        if (auto const size = info.element[static_cast<std::size_t>(r)].size; roles.has(role) && size.count > 0) {
-            use(role, static_cast<std::size_t>(size.count));
+        if (auto const role = static_cast<tensor_role>(r); has.has(role)) {
+            use(role, format_of(plan, tensor, role));
         }
     }
+}
+
+/// Appends copies of what both memories have of a box. @return its bytes, also of what lies in the same place already
+std::size_t append_local(std::vector<local_copy>& copies, std::vector<nd_box>* boxes, rank_arrays const& mine, array_part const& part, tensor_role role,
+                         moving_format const& format)
+{
+    std::size_t bytes = 0;
+    auto const size = static_cast<std::size_t>(format.held.size.count);
+    auto const change = format.is_addend ? addition(format.held, format.wanted) : conversion(format.held, format.wanted);
+    for (auto const& source : mine.held.find(part.tensor, role, part.box)) {
+        for (auto const& target : mine.wanted.find(part.tensor, role, source.box)) {
+            bytes += static_cast<std::size_t>(elements(target.box)) * size;
+            array_piece const from{source.array, target.box};
+            if (change == element_change::none && from.data() == target.data() && source.array->stride == target.array->stride) {
+                continue;
+            }
+            cut(target.box, static_cast<std::int64_t>(std::max<std::size_t>(1, longest_local_copy / size)), [&](nd_box const& box) {
+                auto lengths = lengths_of(box, size);
+                lengths.to_stride = target.array->stride;
+                lengths.from_stride = source.array->stride;
+                lengths.change = change;
+                copies.push_back({lengths, array_piece{target.array, box}.data(), array_piece{source.array, box}.data()});
+                if (boxes != nullptr) {
+                    boxes->push_back(box);
+                }
+            });
+        }
+    }
+    return bytes;
 }
 
 }  // namespace
@@ -134,11 +169,11 @@ round_streams streams_of(reshard_plan const& plan, array_view<transfer const> ro
         if (t.from != mine.self && t.to != mine.self) {
             continue;
         }
-        for_each_role(plan, t.tensor, t.roles, [&](tensor_role role, std::size_t size) {
+        for_each_role(plan, t.tensor, t.roles, [&](tensor_role role, moving_format const& format) {
             if (t.from == mine.self) {
-                result.sent += outgoing.add(mine.position_of[at(t.to)], mine.held, t, role, size);
+                result.sent += outgoing.add(mine.position_of[at(t.to)], mine.held, t, role, format);
             } else {
-                result.received += incoming.add(mine.position_of[at(t.from)], mine.wanted, t, role, size);
+                result.received += incoming.add(mine.position_of[at(t.from)], mine.wanted, t, role, format);
             }
         });
     }
@@ -150,33 +185,47 @@ round_streams streams_of(reshard_plan const& plan, array_view<transfer const> ro
 kept_copies kept_of(reshard_plan const& plan, rank_arrays const& mine)
 {
     kept_copies result;
-    auto const keep = [&](array_part const& part, tensor_role role, std::size_t size) {
-        auto const data = intersection(part.box, whole(plan.tensors[at(part.tensor)].shape));
-        for (auto const& source : mine.held.find(part.tensor, role, data)) {
-            for (auto const& target : mine.wanted.find(part.tensor, role, source.box)) {
-                result.bytes += static_cast<std::size_t>(elements(target.box)) * size;
-                array_piece const from{source.array, target.box};
-                if (from.data() == target.data() && source.array->stride == target.array->stride) {
-                    continue;
-                }
-                cut(target.box, static_cast<std::int64_t>(std::max<std::size_t>(1, longest_local_copy / size)), [&](nd_box const& box) {
-                    auto lengths = lengths_of(box, size);
-                    lengths.to_stride = target.array->stride;
-                    lengths.from_stride = source.array->stride;
-                    result.copies.push_back({lengths, array_piece{target.array, box}.data(), array_piece{source.array, box}.data()});
-                });
-            }
-        }
-    };
     for (auto const& place : plan.kept) {
         if (std::find(place.ranks.begin(), place.ranks.end(), mine.self) == place.ranks.end()) {
             continue;
         }
         for (auto const& part : place.parts) {
-            for_each_role(plan, part.tensor, part.roles, [&](tensor_role role, std::size_t size) { keep(part, role, size); });
+            auto const data = intersection(part.box, whole(plan.tensors[at(part.tensor)].shape));
+            for_each_role(plan, part.tensor, part.roles, [&](tensor_role role, moving_format const& format) {
+                if (!format.is_addend) {
+                    result.bytes += append_local(result.copies, nullptr, mine, {part.tensor, data}, role, format);
+                }
+            });
         }
     }
     return result;
+}
+
+std::size_t append_addend(own_addends& all, reshard_plan const& plan, rank_arrays const& mine, array_part const& part, tensor_role role)
+{
+    std::vector<nd_box> boxes;
+    auto const bytes = append_local(all.copies, &boxes, mine, part, role, format_of(plan, part.tensor, role));
+    for (auto const& box : boxes) {
+        all.parts.push_back({part.tensor, box, role});
+    }
+    return bytes;
+}
+
+void fill_with(std::uint64_t first, std::size_t size, nd_box const& all, tensor_id tensor, tensor_role role, local_arrays const& wanted,
+               row_copier const& copy_rows)
+{
+    std::vector<std::byte> row(std::min<std::size_t>(static_cast<std::size_t>(elements(all)) * size, std::size_t{1} << 18U));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        row[i] = static_cast<std::byte>(first >> i % size * 8 & 0xffU);
+    }
+    for (auto const& target : wanted.find(tensor, role, all)) {
+        cut(target.box, static_cast<std::int64_t>(row.size() / size), [&](nd_box const& box) {
+            auto lengths = lengths_of(box, size);
+            lengths.to_stride = target.array->stride;
+            lengths.from_stride = dense(box, size);
+            copy_strided(lengths, array_piece{target.array, box}.data(), row.data(), copy_rows);
+        });
+    }
 }
 
 std::size_t message_length(reshard_plan const& plan, std::size_t wished)

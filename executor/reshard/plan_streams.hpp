@@ -5,6 +5,7 @@
 // both ends cut alike, whatever their arrays look like.
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "executor/reshard/local_arrays.hpp"
@@ -37,7 +38,21 @@ struct kept_copies {
     std::size_t bytes = 0;  ///< also of what lies in the same place already
 };
 
+/// Without the addends of sums.
 kept_copies kept_of(reshard_plan const& plan, rank_arrays const& mine);
+
+/// Addends that this rank holds of sums that it wants, and what they are of.
+struct own_addends {
+    std::vector<local_copy> copies{};
+    std::vector<array_part> parts{};  ///< of each copy, one role
+};
+
+/// @return the bytes of the addends
+std::size_t append_addend(own_addends& all, reshard_plan const& plan, rank_arrays const& mine, array_part const& part, tensor_role role);
+
+/// Fills a box of the wanted arrays with an element of so many bytes, the lowest first.
+void fill_with(std::uint64_t first, std::size_t size, nd_box const& all, tensor_id tensor, tensor_role role, local_arrays const& wanted,
+               row_copier const& copy_rows);
 
 /// The length of messages with which no rank needs much memory for its peers in any round. The same on all ranks.
 std::size_t message_length(reshard_plan const& plan, std::size_t wished);

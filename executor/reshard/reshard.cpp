@@ -2,13 +2,17 @@
 #include "executor/reshard/reshard.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "executor/mpi/communicator.hpp"
 #include "executor/reshard/array_check.hpp"
 #include "executor/reshard/message_exchange.hpp"
 #include "executor/reshard/plan_streams.hpp"
+#include "executor/reshard/sum_order.hpp"
+#include "rheo/reshard/detail/check_request.hpp"
 
 namespace rheo::inline v0 {
 
@@ -65,6 +69,21 @@ std::string fault_of(reshard_plan const& plan, reshard_options const& options)
     if (options.message.count < 1 || options.message > gibibytes(1)) {
         return "messages are 1 byte to 1 GiB long, not " + std::to_string(options.message.count) + " bytes";
     }
+    for (std::size_t t = 0; t < plan.held.size(); ++t) {
+        for (std::size_t r = 0; t < plan.tensors.size() && r < plan.held[t].element.size(); ++r) {
+            auto const& held = plan.held[t].element[r];
+            auto const& wanted = plan.tensors[t].element[r];
+            bool const is_sum = wanted.size.count > 0 && plan.held[t].addends.has(static_cast<tensor_role>(r));
+            if (is_sum ? !detail::adds_up(held, wanted) : !detail::converts(held, wanted)) {
+                return "the plan moves tensor \"" + std::string{plan.tensors[t].name.view()} +
+                       "\" between formats that are not converted; verify() says what is wrong with a plan";
+            }
+        }
+    }
+    if (!plan.held.empty() && plan.held.size() != plan.tensors.size()) {
+        return "the plan has the formats of " + std::to_string(plan.held.size()) + " held tensors, but it has " + std::to_string(plan.tensors.size()) +
+               " tensors";
+    }
     int round = 0;
     for (auto const& t : plan.transfers) {
         auto const known = t.tensor.value >= 0 && at(t.tensor) < plan.tensors.size();
@@ -105,20 +124,32 @@ reshard_result reshard(MPI_Comm comm, reshard_plan const& plan, array_view<held_
     reshard_result result;
     detail::rank_arrays const mine{ranks.self, arrays.held, arrays.wanted, ranks.position_of};
     auto const message_bytes = detail::message_length(plan, static_cast<std::size_t>(options.message.count));
-    auto const kept = detail::kept_of(plan, mine);
+    auto kept = detail::kept_of(plan, mine);
     result.kept = bytes{static_cast<std::int64_t>(kept.bytes)};
     detail::mpi_transport transport{own};
     detail::message_exchange exchange{transport, options.copy_rows};
     auto const rounds = plan.transfers.empty() ? 1 : plan.transfers.back().round + 1;
     auto const* next = plan.transfers.data();
     auto const* const end = next + plan.transfers.size();
+    detail::sum_order const sums{plan, mine, rounds};
+    sums.begin(options.copy_rows);
     for (int round = 0; round < rounds; ++round) {
         auto const* const first = next;
         next = std::find_if(first, end, [&](transfer const& t) { return t.round != round; });
-        auto const streams = detail::streams_of(plan, {first, static_cast<std::size_t>(next - first)}, mine, message_bytes);
-        exchange.run(streams.outgoing, streams.incoming, round == 0 ? kept.copies : std::vector<detail::local_copy>{});
+        auto streams = detail::streams_of(plan, {first, static_cast<std::size_t>(next - first)}, mine, message_bytes);
+        auto local = round == 0 ? std::exchange(kept.copies, {}) : std::vector<detail::local_copy>{};
+        if (!sums.empty()) {
+            std::size_t own_bytes = 0;
+            auto addends = sums.link(round, streams.incoming, own_bytes);
+            local.insert(local.end(), std::move_iterator{addends.begin()}, std::move_iterator{addends.end()});
+            result.kept += bytes{static_cast<std::int64_t>(own_bytes)};
+        }
+        exchange.run(streams.outgoing, streams.incoming, local);
         result.sent += bytes{static_cast<std::int64_t>(streams.sent)};
         result.received += bytes{static_cast<std::int64_t>(streams.received)};
+        if (!plan.dropped.empty()) {  // copies that are dropped are to be elsewhere
+            mpi::check(MPI_Barrier(own.handle()), "MPI_Barrier");
+        }
         if (options.round_ended) {
             options.round_ended(round);
         }

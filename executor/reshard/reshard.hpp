@@ -40,7 +40,7 @@ struct reshard_options {
     row_copier copy_rows{};               ///< for memory that memcpy does not reach; then no message touches an array itself
     std::vector<rank_id> members{};       ///< the plan's name of each rank of the communicator; empty: their numbers in it
     bytes message = mebibytes(4);         ///< longer ones are cut, so that packing and sending overlap. The same on all ranks
-    std::function<void(int round)> round_ended{};  ///< what this rank drops at the end of the round is no longer needed
+    std::function<void(int round)> round_ended{};  ///< what this rank drops at the end of the round is no longer needed, and its copies are where they go
 };
 
 struct reshard_result {
@@ -58,7 +58,9 @@ struct mismatched_arrays : std::runtime_error {
 };
 
 /// Collective over the communicator. Held arrays are read, wanted ones written; elements of wanted arrays that the plan does not bring stay as they are.
-/// @pre no wanted array overlaps a held one in memory, unless it is the same box at the same address with the same strides
+/// Held arrays have the formats of the source layout, wanted ones those of the target layout: elements travel in the smaller one. Addends are added
+/// in the order of ranks as the type of the sum, whatever comes first, so that sums are the same bits in every run; integers wrap.
+/// @pre wanted arrays do not overlap held ones in memory, but where both have an element at one address, in one format and not as a sum
 /// @return what this rank moved. @throws mismatched_arrays; mpi::peer_lost or mpi::error, which leave wanted arrays undefined
 reshard_result reshard(MPI_Comm comm, reshard_plan const& plan, array_view<held_array const> held, array_view<wanted_array const> wanted,
                        reshard_options const& options = {});

@@ -2,6 +2,7 @@
 #include "executor/reshard/strided_copy.hpp"
 
 #include <cstring>
+#include <vector>
 
 namespace rheo::inline v0::detail {
 
@@ -41,6 +42,7 @@ strided_box joined(strided_box const& box)
 {
     strided_box result;
     result.element_bytes = box.element_bytes;
+    result.change = box.change;
     for (std::size_t d = 0; d < box.dimensions; ++d) {
         if (box.extent[d] == 1) {
             continue;
@@ -73,12 +75,93 @@ bool is_one_run(strided_box const& box, std::array<std::ptrdiff_t, copied_dimens
     return true;
 }
 
+namespace {
+
+/// Strides of the box without gaps.
+std::array<std::ptrdiff_t, copied_dimensions> dense_strides(strided_box const& box, std::size_t element_bytes)
+{
+    std::array<std::ptrdiff_t, copied_dimensions> stride{};
+    auto distance = static_cast<std::ptrdiff_t>(element_bytes);
+    for (auto d = box.dimensions; d-- > 0;) {
+        stride[d] = distance;
+        distance *= static_cast<std::ptrdiff_t>(box.extent[d]);
+    }
+    return stride;
+}
+
+void change_on_host(strided_box const& box, std::byte* to, std::byte const* from)
+{
+    auto const rest = joined(box);
+    auto const outer = rest.dimensions == 0 ? 0 : rest.dimensions - 1;
+    changed_row row{to, 0, from, 0, 1};
+    if (rest.dimensions > 0) {
+        row.to_stride = rest.to_stride[outer];
+        row.from_stride = rest.from_stride[outer];
+        row.count = static_cast<std::size_t>(rest.extent[outer]);
+    }
+    std::array<std::int64_t, copied_dimensions> index{};
+    while (true) {
+        change_row(box.change, row);
+        auto d = outer;
+        while (d-- > 0) {
+            row.to += rest.to_stride[d];
+            row.from += rest.from_stride[d];
+            if (++index[d] < rest.extent[d]) {
+                break;
+            }
+            row.to -= rest.to_stride[d] * static_cast<std::ptrdiff_t>(rest.extent[d]);
+            row.from -= rest.from_stride[d] * static_cast<std::ptrdiff_t>(rest.extent[d]);
+            index[d] = 0;
+        }
+        if (d > outer) {  // it went round all of them
+            return;
+        }
+    }
+}
+
+/// In memory of the host, from which and to which the caller's copier copies.
+void change_elsewhere(strided_box const& box, std::byte* to, std::byte const* from, row_copier const& copy_rows)
+{
+    std::size_t count = 1;
+    for (std::size_t d = 0; d < box.dimensions; ++d) {
+        count *= static_cast<std::size_t>(box.extent[d]);
+    }
+    auto const size = bytes_of(box.change);
+    std::vector<std::byte> before(count * size.from);
+    std::vector<std::byte> after(count * size.to);
+    auto plain = box;
+    plain.change = element_change::none;
+    plain.element_bytes = size.from;
+    plain.to_stride = dense_strides(box, size.from);
+    copy_strided(plain, before.data(), from, copy_rows);
+    plain.element_bytes = size.to;
+    if (adds(box.change)) {
+        plain.from_stride = box.to_stride;
+        plain.to_stride = dense_strides(box, size.to);
+        copy_strided(plain, after.data(), to, copy_rows);
+    }
+    change_row(box.change, {after.data(), static_cast<std::ptrdiff_t>(size.to), before.data(), static_cast<std::ptrdiff_t>(size.from), count});
+    plain.from_stride = dense_strides(box, size.to);
+    plain.to_stride = box.to_stride;
+    copy_strided(plain, to, after.data(), copy_rows);
+}
+
+}  // namespace
+
 void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, row_copier const& copy_rows)
 {
     for (std::size_t d = 0; d < box.dimensions; ++d) {
         if (box.extent[d] <= 0) {
             return;
         }
+    }
+    if (box.change != element_change::none) {
+        if (copy_rows) {
+            change_elsewhere(box, to, from, copy_rows);
+        } else {
+            change_on_host(box, to, from);
+        }
+        return;
     }
     auto rest = joined(box);
     row_block block{to, 0, from, 0, box.element_bytes, 1};

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Copies of n-D boxes between memories with strides. Dimensions that lie one behind the other in both memories are joined first, so that
+// Copies of n-D boxes between memories with strides; elements may be converted or added on the way. Dimensions that lie one behind the other in both memories are joined first, so that
 // a box becomes as few and as long rows as there are; rows of equal distance are one call of the row copier. The default one is memcpy; for device
 // memory the caller gives one with the arguments of cudaMemcpy2D.
 
@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+
+#include "executor/reshard/element_change.hpp"
 
 namespace rheo::inline v0 {
 
@@ -35,7 +37,8 @@ struct strided_box {
     std::array<std::ptrdiff_t, copied_dimensions> to_stride{};
     std::array<std::ptrdiff_t, copied_dimensions> from_stride{};
     std::size_t dimensions = 0;
-    std::size_t element_bytes = 0;
+    std::size_t element_bytes = 0;  ///< without a change
+    element_change change = element_change::none;
 };
 
 /// The same box with dimensions of one element left out and neighbours that are one run in both memories joined.
@@ -44,7 +47,7 @@ strided_box joined(strided_box const& box);
 /// True when the box is one run of bytes on the side that `stride` is of.
 bool is_one_run(strided_box const& box, std::array<std::ptrdiff_t, copied_dimensions> const& stride);
 
-/// Copies the box. @pre source and destination do not overlap
+/// Copies the box, or does with its elements what it says. @pre source and destination do not overlap
 void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, row_copier const& copy_rows);
 
 }  // namespace detail

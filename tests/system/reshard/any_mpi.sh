@@ -14,8 +14,9 @@ for source in "$root"/executor/reshard/*.cpp; do
   "$mpicxx" -std=c++20 -O1 -Wall -Wextra "$@" -I"$root" -I"$root/include" -c "$source" -o "$object"
   objects+=("$object")
 done
-for program in chains refusals; do
+for program in chains formats refusals; do
   "$mpicxx" -std=c++20 -O1 "$@" -I"$root" -I"$root/include" "$root/tests/system/reshard/$program.cpp" "${objects[@]}" -o "$work/$program"
 done
 timeout 100 "$mpirun" -n 4 "$work/chains" 60
+timeout 100 "$mpirun" -n 4 "$work/formats" 60
 timeout 60 "$mpirun" -n 2 "$work/refusals"

@@ -95,8 +95,8 @@ void arrays()
                  [](call& c) { c.held.clear(); });
     refused_at_1(R"(the plan lets it receive [1:2, 0:3] of tensor "w" (parameter), but none of its wanted arrays has these elements)",
                  [](call& c) { c.wanted[0].box = {{0, 1}, {0, 3}}; });
-    refused_at_1(place + "has elements of 2 bytes, but the plan moves elements of 4", [](call& c) { c.held[0].element = dtype::bf16; });
-    refused_at_1(place + "holds i32, but the plan moves f32", [](call& c) { c.held[0].element = dtype::i32; });
+    refused_at_1(place + "has elements of 2 bytes (bf16), but the plan takes elements of 4 bytes (f32)", [](call& c) { c.held[0].element = dtype::bf16; });
+    refused_at_1(place + "has elements of 4 bytes (i32), but the plan takes elements of 4 bytes (f32)", [](call& c) { c.held[0].element = dtype::i32; });
     refused_at_1(R"(held array 0 (tensor "w", first moment, [2:4, 0:3]) is of a role that the tensor does not have)",
                  [](call& c) { c.held[0].role = tensor_role::first_moment; });
     refused_at_1(R"(held array 0 (tensor "w", parameter, [0:6]) has 1 dimensions, but the tensor has 2)", [](call& c) { c.held[0].box = {{0, 6}}; });
@@ -108,6 +108,27 @@ void arrays()
         c.held.push_back(c.held[0]);
         c.held[1].box = {{3, 4}, {0, 1}};
     });
+}
+
+/// The plan converts f32 to bf16.
+void formats()
+{
+    auto const convert = [](call& c) {
+        c.plan.held = {{c.plan.tensors[0].element}};
+        c.plan.tensors[0].element[0] = dtype::bf16;
+    };
+    std::string const place = R"(rank 0 of the communicator: wanted array 0 (tensor "w", parameter, [2:4, 0:3]) has )";
+    refused(place + "elements of 4 bytes (f32), but the plan brings elements of 2 bytes (bf16)", convert);
+    refused(place + "the memory of held array 0, but its elements are converted: give it memory of its own", [&](call& c) {
+        convert(c);
+        c.wanted[0].element = dtype::bf16;
+        c.wanted[0].data = c.have.data();
+    });
+    refused("rank 0 of the communicator: the plan moves tensor \"w\" between formats that are not converted; verify() says what is wrong with a plan",
+            [&](call& c) {
+                convert(c);
+                c.plan.tensors[0].element[0] = dtype::i32;
+            });
 }
 
 void plans()
@@ -147,6 +168,7 @@ int main(int argc, char** argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &self);
     arrays();
+    formats();
     plans();
     works();
     MPI_Finalize();
