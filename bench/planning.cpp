@@ -16,7 +16,7 @@
 #include "rheo/pipeline/recompose.hpp"
 #include "rheo/pipeline/recompose_nodes.hpp"
 #include "rheo/pipeline/repair.hpp"
-#include "rheo/reshard/copy_plan.hpp"
+#include "rheo/recover/replan.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 
@@ -152,7 +152,7 @@ struct loss {
     std::vector<rank_holdings> survivors;
 };
 
-constexpr bytes element{12};
+constexpr bytes element = element_bytes(committed_formats);
 constexpr recomposition_request wanted{.failures = 1, .microbatches = 128};
 
 loss make_loss(int ranks)
@@ -222,25 +222,24 @@ void recompose_whole_nodes(benchmark::State& state)
 }
 BENCHMARK(recompose_whole_nodes)->Args({16, 1})->Args({64, 1})->Args({16, 4})->Args({64, 4})->Args({64, 8})->Unit(benchmark::kMicrosecond);
 
+/// Layouts included.
 void copy_plan_after_a_loss(benchmark::State& state)
 {
     auto const lost = make_loss(static_cast<int>(state.range(0)));
-    copy_plan_request request;
-    for (auto const& survivor : lost.survivors) {
-        request.held.push_back({survivor.rank, whole_parts(lost.state, survivor.layers)});
-        request.wanted.push_back({survivor.rank, {}});
-    }
+    replanning const known{.state = lost.state, .layers = 24, .ready = lost.ready, .wanted = wanted, .round_budget = mebibytes(256)};
     auto const next = recompose(lost.survivors, lost.ready, lost.tensors, wanted);
-    for (auto const& pipeline : next->pipelines) {
-        for (auto& wants : request.wanted) {
-            if (auto const layers = layers_in(layers_of(pipeline, wants.rank)); !layers.empty()) {
-                wants.parts = whole_parts(lost.state, layers);
+    std::vector<std::vector<layer_id>> layers(lost.survivors.size());
+    std::vector<rank_layers> after;
+    for (std::size_t r = 0; r < layers.size(); ++r) {
+        for (auto const& pipeline : next->pipelines) {
+            if (auto of = layers_in(layers_of(pipeline, lost.survivors[r].rank)); !of.empty()) {
+                layers[r] = std::move(of);
             }
         }
+        after.push_back({lost.survivors[r].rank, layers[r]});
     }
-    request.element_bytes.assign(lost.state.tensors.size(), element);
     for (auto _ : state) {
-        benchmark::DoNotOptimize(copy_plan(request));
+        benchmark::DoNotOptimize(plan_copies(layers_by_rank(lost.survivors), after, known));
     }
 }
 BENCHMARK(copy_plan_after_a_loss)->RangeMultiplier(2)->Range(8, 64)->Unit(benchmark::kMicrosecond);

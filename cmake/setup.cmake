@@ -31,6 +31,7 @@ set(rheo_packages
   "nlohmann-json3-dev|nlohmann/json.hpp"
   "libfmt-dev|fmt/format.h"
   "libboost-dev|boost/beast.hpp"
+  "libxxhash-dev|xxhash.h"
   "ninja-build|bin/ninja")
 # An MPI whose launcher kills all ranks when one is lost, for the tests that train on such a one: MPICH under its own names.
 set(rheo_other_mpi "mpich|bin/mpirun.mpich" "libmpich-dev|bin/mpicxx.mpich")

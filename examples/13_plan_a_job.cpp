@@ -25,7 +25,7 @@ int main()
     std::printf("%s\n", to_string(forecast.as_it_stands).c_str());
     for (auto const& after : forecast.ranks) {
         std::printf("without rank %d: %zu pipelines, %.1f MiB copied\n", after.lost.front().value, after.next.pipelines.size(),
-                    rheo::in_mebibytes(after.next.moved));
+                    rheo::in_mebibytes(after.next.copies.certificate.moved.value));
     }
     auto smaller = request;
     smaller.memory_limit = rheo::mebibytes(8);

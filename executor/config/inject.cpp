@@ -39,13 +39,13 @@ bool skip(std::string_view& text, std::string_view prefix)
 }
 
 /// Reads what follows `from` in `slow:rank@from-to:factor`.
-bool read_slowness(std::string_view text, fault& what)
+bool read_slowness(std::string_view text, injected_fault& what)
 {
     return skip(text, "-") && read_number(text, what.until.value) && skip(text, ":") && read_number(text, what.factor) && text.empty() &&
            what.until >= what.step && what.factor >= 1.0 && what.factor <= 1000.0;
 }
 
-void strike(fault const& what, attempt_id attempt, std::string_view where)
+void strike(injected_fault const& what, attempt_id attempt, std::string_view where)
 {
     static constexpr char const* done[] = {"ends itself", "stops itself", "hangs"};
     // One write of one line: nothing of it is left in a buffer, and lines of several ranks do not mix.
@@ -64,10 +64,10 @@ void strike(fault const& what, attempt_id attempt, std::string_view where)
 
 }  // namespace
 
-result<fault> parse_fault(std::string_view text)
+result<injected_fault> parse_fault(std::string_view text)
 {
     auto const refused = [whole = std::string{text}](std::string const& why) { return failure{"the fault '" + whole + "' " + why}; };
-    fault parsed{{}, {}, fault_phase::forward, {}};
+    injected_fault parsed{{}, {}, fault_phase::forward, {}};
     for (std::size_t i = 1; i < std::size(fault_kind_names); ++i) {
         if (text.starts_with(fault_kind_names[i])) {
             parsed.kind = static_cast<fault_kind>(i);
@@ -124,7 +124,8 @@ void fault_injector::at(fault_phase phase, step_id step, attempt_id attempt) con
 
 bool fault_injector::leaves(step_id step) const
 {
-    return std::any_of(faults_.begin(), faults_.end(), [&](fault const& f) { return f.kind == fault_kind::drain && f.rank == self_ && f.step <= step; });
+    return std::any_of(faults_.begin(), faults_.end(),
+                       [&](injected_fault const& f) { return f.kind == fault_kind::drain && f.rank == self_ && f.step <= step; });
 }
 
 double fault_injector::slowness(step_id step) const

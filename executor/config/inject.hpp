@@ -41,7 +41,7 @@ enum class fault_kind : std::uint8_t { kill, stop, hang, drain, slow };
 
 inline constexpr std::string_view fault_kind_names[] = {"kill", "stop", "hang", "drain", "slow"};
 
-struct fault {
+struct injected_fault {
     rank_id rank;
     step_id step;
     fault_phase phase;
@@ -51,16 +51,16 @@ struct fault {
     step_id until{};          ///< the last step of a slow rank
     double factor = 1.0;      ///< how many times as long it takes
 
-    friend constexpr bool operator==(fault const&, fault const&) = default;
+    friend constexpr bool operator==(injected_fault const&, injected_fault const&) = default;
 };
 
 /// Reads `kill:rank@step[.attempt][:phase]`, or stop or hang in place of kill; or `drain:rank@step`; or `slow:rank@from-to:factor`.
-result<fault> parse_fault(std::string_view text);
+result<injected_fault> parse_fault(std::string_view text);
 
 class fault_injector {
 public:
     fault_injector() = default;
-    fault_injector(std::vector<fault> faults, rank_id self) : faults_{std::move(faults)}, self_{self} {}
+    fault_injector(std::vector<injected_fault> faults, rank_id self) : faults_{std::move(faults)}, self_{self} {}
 
     /// Ends, stops or hangs this process when a fault says so.
     void at(fault_phase phase, step_id step, attempt_id attempt) const;
@@ -73,7 +73,7 @@ public:
     double slowness(step_id step) const;
 
 private:
-    std::vector<fault> faults_;
+    std::vector<injected_fault> faults_;
     rank_id self_;
 };
 

@@ -85,7 +85,7 @@ json to_json(loss_outcome const& outcome)
     object["microbatches"] = outcome.next.shares;
     object["step_s"] = outcome.step ? json(outcome.step->count) : json(nullptr);
     object["spares"] = numbers_of(outcome.next.spares);
-    object["copied_bytes"] = outcome.next.moved.count;
+    object["copied_bytes"] = outcome.next.copies.certificate.moved.value.count;
     object["degraded"] = outcome.next.degraded;
     object["message"] = outcome.next.message;
     return object;

@@ -161,8 +161,8 @@ std::string message_of(loss_outcome const& outcome)
     }
     auto const& next = outcome.next;
     return fmt::format("{}, shares {}, a step of {}{}, {:.2f} MiB copied{}", format_sizes(next.pipelines), fmt::join(next.shares, " + "),
-                       format_step(outcome.step), next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.moved),
-                       next.degraded ? "; " + next.message : "");
+                       format_step(outcome.step), next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()),
+                       in_mebibytes(next.copies.certificate.moved.value), next.degraded ? "; " + next.message : "");
 }
 
 std::string format_outcomes(forecast const& what)
@@ -177,7 +177,7 @@ std::string format_outcomes(forecast const& what)
         auto rest = next.spares.empty() ? std::string{} : fmt::format("{} spare", next.spares.size());
         rest += next.degraded ? (rest.empty() ? "" : "; ") + next.message : "";
         rows.push_back({{std::move(lost), format_sum(next.pipelines), format_sum(next.shares), format_step(outcome.step),
-                         fmt::format("{:.2f} MiB", in_mebibytes(next.moved))},
+                         fmt::format("{:.2f} MiB", in_mebibytes(next.copies.certificate.moved.value))},
                         std::move(rest)});
     };
     for (auto const& outcome : what.ranks) {

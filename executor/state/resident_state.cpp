@@ -61,16 +61,13 @@ void resident_state::put(tensor_id t, tensor_values const& values)
 
 void resident_state::put(tensor_id t, tensor_storage&& arrived)
 {
-    if (backend_->has_one_memory()) {
-        tensors_[at(t)] = std::make_unique<tensor_storage>(std::move(arrived));
-        return;
+    auto& entry = tensors_[at(t)];
+    entry = std::make_unique<tensor_storage>(std::move(arrived));
+    if (backend_->policy().storage == dtype::bf16) {
+        entry->stored.resize(entry->parameter.size());
+        stored(t);
+        backend_->wait();
     }
-    auto& storage = add(t);
-    backend_->copy(storage.parameter.data(), arrived.parameter.data(), storage.parameter.size() * sizeof(float));
-    backend_->copy(storage.first_moment.data(), arrived.first_moment.data(), storage.first_moment.size() * sizeof(float));
-    backend_->copy(storage.second_moment.data(), arrived.second_moment.data(), storage.second_moment.size() * sizeof(float));
-    stored(t);
-    backend_->wait();
 }
 
 void resident_state::stored(tensor_id t)

@@ -72,7 +72,7 @@ public:
     tensor_storage& add(tensor_id t);
     void drop(tensor_id t) { tensors_[at(t)] = nullptr; }
     void put(tensor_id t, tensor_values const& values);
-    void put(tensor_id t, tensor_storage&& arrived);  ///< in messages
+    void put(tensor_id t, tensor_storage&& arrived);  ///< in the backend's own memory; what is stored of the parameter is made here
     void stored(tensor_id t);
 
     /// The accumulator of a use, made of zeros when it is not there.

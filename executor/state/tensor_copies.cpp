@@ -2,180 +2,248 @@
 #include "executor/state/tensor_copies.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <deque>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
-#include "executor/device/staging_buffer.hpp"
+#include "executor/reshard/message_exchange.hpp"
+#include "executor/reshard/plan_streams.hpp"
+#include "executor/state/copy_digest.hpp"
+#include "executor/state/messenger_transport.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
-// Items of messages, four per tensor: its three roles, and the bundle that it is the first of.
-constexpr int bundle_part = 3;
-int copy_item(tensor_id t, int part) { return t.value * 4 + part; }
+/// A message is hashed and sent while it is in the cache.
+constexpr std::size_t wished_message = std::size_t{1} << 20U;
 
-/// What goes from one rank to another in a round: a bundle with the digests of all tensors and the values of the small ones, and three
-/// messages for each large one. A model has many small tensors, and a message that has to wait for a core is dear.
-constexpr std::int64_t small_elements = 4096;
-constexpr std::size_t digest_bytes = 16;
+/// Digests join the last message of a stream where that is short; a long one is sent from where it lies, without them.
+constexpr std::size_t short_message = std::size_t{64} << 10U;
 
-bool is_small(std::int64_t elements) { return elements <= small_elements; }
+array<float>& values_in(tensor_storage& storage, tensor_role role)
+{
+    return role == tensor_role::parameter ? storage.parameter : role == tensor_role::first_moment ? storage.first_moment : storage.second_moment;
+}
 
-/// Bytes of a tensor in a bundle.
-std::size_t bundled_bytes(std::int64_t elements) { return digest_bytes + (is_small(elements) ? 3 * sizeof(float) * static_cast<std::size_t>(elements) : 0); }
+constexpr std::array copied_roles{tensor_role::parameter, tensor_role::first_moment, tensor_role::second_moment};
 
-struct bundle {
-    rank_id peer;
-    tensor_id first;  ///< that is in it
-    std::vector<std::byte> data{};
+/// The digests of the tensors of a stream, in its order.
+struct digest_table {
+    std::vector<tensor_id> tensors{};
+    std::vector<state_digest> digests{};
 };
-
-/// The one for a peer, in the order in which peers were first met.
-bundle& bundle_for(std::vector<bundle>& all, rank_id peer, tensor_id t)
-{
-    auto const found = std::find_if(all.begin(), all.end(), [&](bundle const& b) { return b.peer == peer; });
-    return found != all.end() ? *found : all.emplace_back(bundle{peer, t});
-}
-
-void append(std::vector<std::byte>& bytes, void const* from, std::size_t size)
-{
-    auto const* const data = static_cast<std::byte const*>(from);
-    bytes.insert(bytes.end(), data, data + size);
-}
 
 /// A tensor on its way to this rank.
 struct arrival {
-    tensor_id tensor;
-    rank_id from;
-    tensor_storage values;  ///< in messages
-    std::size_t in_bundle;  ///< where its digest, and values if it is small, begin
-    std::vector<mpi::messenger::ticket> tickets{};
+    tensor_storage values;
+    std::size_t transfers = 0;  ///< that are still to come
+    state_digest expected{};    ///< as the senders have it
+    state_digest found{};
 };
 
-/// The copies of one round as this rank takes part in them. Buffers live until their messages were waited for.
-class copy_round {
+class plan_run {
 public:
-    copy_round(mpi::messenger& messages, resident_state& state) : messages_{messages}, state_{state} {}
-
-    void send(copy const& c)
+    plan_run(mpi::messenger& messages, reshard_plan const& plan, resident_state& state)
+        : messages_{messages},
+          plan_{plan},
+          state_{state},
+          self_{messages.members().self},
+          copy_rows_{rows_of(state.backend())},
+          transport_{messages, state.backend().messages()},
+          exchange_{transport_, copy_rows_, [this](detail::packed_box const& box, std::byte const* bytes) { observe(box, bytes); }},
+          message_bytes_{detail::message_length(plan, wished_message)}
     {
-        auto const t = c.part.tensor;
-        auto const& storage = state_.tensor(t);
-        auto const digest = state_.digest(t);
-        messages_.beat();
-        auto& packed = bundle_for(outgoing_, c.to, t).data;
-        append(packed, &digest.high, sizeof digest.high);
-        append(packed, &digest.low, sizeof digest.low);
-        int part = 0;
-        for (auto const* values : {&storage.parameter, &storage.first_moment, &storage.second_moment}) {
-            auto const data = on_host(state_.backend(), floats_, values->data(), values->size());
-            if (is_small(static_cast<std::int64_t>(values->size()))) {
-                append(packed, data.data(), data.size_bytes());
-            } else {
-                sends_.push_back(messages_.send(c.to, mpi::channel::copy, copy_item(t, part++), data));
+        std::set<tensor_id> sent;
+        for (auto const& t : plan.transfers) {
+            position_of_.resize(std::max({position_of_.size(), at(t.from) + 1, at(t.to) + 1}));
+            if (t.to == self_) {
+                ++transfers_of_[t.tensor];
+            } else if (t.from == self_ && sent.insert(t.tensor).second) {
+                expects(state.holds(t.tensor), "a rank sends what it holds");
+                add(held_, t.tensor, state.tensor(t.tensor));
             }
         }
+        held_.sort();
+        for (std::size_t r = 0; r < position_of_.size(); ++r) {
+            position_of_[r] = static_cast<int>(r);
+        }
     }
 
-    void receive(copy const& c)
+    void run(array_view<transfer const> round, std::function<void()> const& begun, std::function<void(tensor_id)> const& arrived)
     {
-        auto const t = c.part.tensor;
-        auto const count = elements(state_.info(t).shape);
-        auto const size = static_cast<std::size_t>(count);
-        auto& where = state_.backend().messages();
-        auto& packed = bundle_for(coming_, c.from, t).data;
-        auto& a = arrivals_.emplace_back(arrival{t, c.from, {{where, size}, {where, size}, {where, size}, array<bfloat16>{where}}, packed.size()});
-        packed.resize(packed.size() + bundled_bytes(count));
-        int part = 0;
-        for (auto* values : {&a.values.parameter, &a.values.first_moment, &a.values.second_moment}) {
-            if (!is_small(count)) {
-                a.tickets.push_back(messages_.receive(c.from, mpi::channel::copy, copy_item(t, part++), std::span<float>{*values}));
+        make_room(round);
+        auto streams = detail::streams_of(plan_, round, {self_, held_, wanted_, position_of_}, message_bytes_);
+        incoming_ = tables_of(round, [&](transfer const& t) { return t.to == self_ ? std::optional{t.from} : std::nullopt; });
+        outgoing_ = tables_of(round, [&](transfer const& t) { return t.from == self_ ? std::optional{t.to} : std::nullopt; });
+        append(streams.incoming, incoming_);
+        append(streams.outgoing, outgoing_);
+        exchange_.run(streams.outgoing, streams.incoming, {}, begun);
+        for (auto const& [peer, table] : incoming_) {
+            for (std::size_t i = 0; i < table.tensors.size(); ++i) {
+                arrivals_.at(table.tensors[i]).expected += table.digests[i];
             }
         }
-    }
-
-    void post_bundles()
-    {
-        for (auto const& b : outgoing_) {
-            sends_.push_back(messages_.send(b.peer, mpi::channel::copy, copy_item(b.first, bundle_part), std::span<std::byte const>{b.data}));
+        for (auto const& t : round) {
+            if (t.to == self_ && --arrivals_.at(t.tensor).transfers == 0) {
+                take(t.tensor);
+                arrived(t.tensor);
+            }
         }
-        for (auto& b : coming_) {
-            bundles_.push_back(messages_.receive(b.peer, mpi::channel::copy, copy_item(b.first, bundle_part), std::span<std::byte>{b.data}));
-        }
-    }
-
-    void wait(std::function<void(tensor_id)> const& arrived)
-    {
-        wait_for(bundles_);
-        for (auto& a : arrivals_) {
-            take(a);
-            arrived(a.tensor);
-        }
-        wait_for(sends_);
     }
 
 private:
-    void wait_for(std::vector<mpi::messenger::ticket> const& tickets)
+    /// By the peer's rank, as streams name it.
+    using tables = std::map<int, digest_table>;
+
+    static row_copier rows_of(compute_backend& backend)
     {
-        for (auto const ticket : tickets) {
-            messages_.wait(ticket);
+        if (backend.has_one_memory()) {
+            return {};
+        }
+        return [&backend](row_block const& block) {
+            for (std::size_t row = 0; row < block.rows; ++row) {
+                auto const distance = static_cast<std::ptrdiff_t>(row);
+                backend.copy(block.to + distance * block.to_pitch, block.from + distance * block.from_pitch, block.row_bytes);
+            }
+            backend.wait();
+        };
+    }
+
+    void add(detail::local_arrays& arrays, tensor_id t, tensor_storage& storage)
+    {
+        auto const& shape = state_.info(t).shape;
+        auto const columns = static_cast<std::ptrdiff_t>(shape.columns * static_cast<std::int64_t>(sizeof(float)));
+        for (auto const role : copied_roles) {
+            arrays.add(t, role,
+                       {whole(plan_.tensors[at(t)].shape),
+                        reinterpret_cast<std::byte*>(values_in(storage, role).data()),
+                        {columns, sizeof(float)},
+                        sizeof(float),
+                        arrays_++});
         }
     }
 
-    /// Puts a tensor into the state. @throws exit_error when its digest is not that of its source
-    void take(arrival& a)
+    /// For the tensors of which the first pieces come in this round.
+    void make_room(array_view<transfer const> round)
     {
-        auto const* from = bundle_for(coming_, a.from, a.tensor).data.data() + a.in_bundle;
-        state_digest expected;
-        std::memcpy(&expected.high, from, sizeof expected.high);
-        std::memcpy(&expected.low, from + sizeof expected.high, sizeof expected.low);
-        from += digest_bytes;
-        for (auto* values : {&a.values.parameter, &a.values.first_moment, &a.values.second_moment}) {
-            if (a.tickets.empty()) {  // it is small
-                std::memcpy(values->data(), from, values->size() * sizeof(float));
-                from += values->size() * sizeof(float);
+        auto& where = state_.backend().own();
+        for (auto const& t : round) {
+            if (t.to == self_ && !arrivals_.contains(t.tensor)) {
+                auto const size = static_cast<std::size_t>(elements(state_.info(t.tensor).shape));
+                auto& mine = arrivals_.emplace(t.tensor, arrival{{{where, size}, {where, size}, {where, size}, array<bfloat16>{where}}}).first->second;
+                mine.transfers = transfers_of_.at(t.tensor);
+                add(wanted_, t.tensor, mine.values);
             }
         }
-        wait_for(a.tickets);
-        state_.put(a.tensor, std::move(a.values));
-        if (state_.digest(a.tensor) != expected) {
-            throw exit_error{exit_code::environment, "the copy of tensor " + state_.info(a.tensor).name + " has another digest than its source"};
+        wanted_.sort();
+    }
+
+    template <class Peer>
+    static tables tables_of(array_view<transfer const> round, Peer const& peer_of)
+    {
+        tables result;
+        for (auto const& t : round) {
+            if (auto const peer = peer_of(t)) {
+                auto& table = result[peer->value];
+                if (table.tensors.empty() || table.tensors.back() != t.tensor) {  // ascending in a round
+                    table.tensors.push_back(t.tensor);
+                    table.digests.emplace_back();
+                }
+            }
         }
+        return result;
+    }
+
+    /// The table is the last of its stream, so it is packed when all that it is about has been.
+    void append(std::vector<detail::message_stream>& streams, tables& all)
+    {
+        for (auto& stream : streams) {
+            auto& table = all.at(stream.peer);
+            auto const bytes = table.digests.size() * sizeof(state_digest);
+            if (stream.messages.empty() || stream.messages.back().bytes > short_message) {
+                stream.messages.emplace_back();
+            }
+            auto& message = stream.messages.back();
+            detail::strided_box box{.dimensions = 1, .element_bytes = 1};
+            box.extent[0] = static_cast<std::int64_t>(bytes);
+            box.to_stride[0] = box.from_stride[0] = 1;
+            message.boxes.push_back({box, reinterpret_cast<std::byte*>(table.digests.data()), message.bytes});
+            message.bytes += bytes;
+        }
+    }
+
+    void observe(detail::packed_box const& box, std::byte const* bytes)
+    {
+        if (box.of == nullptr) {  // a table
+            return;
+        }
+        auto const t = box.of->tensor;
+        bool const comes = box.of->to == self_;
+        auto& storage = comes ? arrivals_.at(t).values : state_.tensor(t);
+        auto const place = box.user - reinterpret_cast<std::byte*>(values_in(storage, box.role).data());
+        auto size = box.box.element_bytes;
+        for (std::size_t d = 0; d < box.box.dimensions; ++d) {
+            size *= static_cast<std::size_t>(box.box.extent[d]);
+        }
+        auto const digest = digest_of_copy(t, box.role, place, {bytes, size});
+        if (comes) {
+            arrivals_.at(t).found += digest;
+        } else {
+            auto& table = outgoing_.at(box.of->to.value);
+            auto const entry = std::lower_bound(table.tensors.begin(), table.tensors.end(), t) - table.tensors.begin();
+            table.digests[static_cast<std::size_t>(entry)] += digest;
+        }
+    }
+
+    /// Moves a tensor that is complete into the state. @throws exit_error when its digest is not that of its sources
+    void take(tensor_id t)
+    {
+        auto& mine = arrivals_.at(t);
+        if (mine.found != mine.expected) {
+            throw exit_error{exit_code::environment, "the copy of tensor " + state_.info(t).name + " has another digest than its source"};
+        }
+        state_.put(t, std::move(mine.values));
         messages_.beat();
     }
 
     mpi::messenger& messages_;
+    reshard_plan const& plan_;
     resident_state& state_;
-    std::vector<arrival> arrivals_;
-    std::vector<bundle> outgoing_;
-    std::vector<bundle> coming_;
-    std::deque<array<float>> floats_;  ///< sent from a device by way of the host
-    std::vector<mpi::messenger::ticket> sends_;
-    std::vector<mpi::messenger::ticket> bundles_;
+    rank_id self_;
+    row_copier copy_rows_;
+    std::map<tensor_id, arrival> arrivals_{};  ///< outlive the messages into them
+    tables incoming_{};
+    tables outgoing_{};
+    messenger_transport transport_;
+    detail::message_exchange exchange_;
+    std::size_t message_bytes_;
+    std::size_t arrays_ = 0;
+    detail::local_arrays held_{};
+    detail::local_arrays wanted_{};
+    std::vector<int> position_of_{};  ///< ranks are their own numbers here
+    std::map<tensor_id, std::size_t> transfers_of_{};  ///< to this rank
 };
 
 }  // namespace
 
-void copy_tensors(mpi::messenger& messages, std::vector<copy> const& round, resident_state& state, std::function<void()> const& begun,
+void copy_tensors(mpi::messenger& messages, reshard_plan const& plan, resident_state& state, std::function<void()> const& begun,
                   std::function<void(tensor_id)> const& arrived)
 {
-    auto const self = messages.members().self;
-    copy_round mine{messages, state};
-    for (auto const& c : round) {
-        expects(c.part.box == whole(state.info(c.part.tensor).shape), "this executor copies whole tensors");
-        if (c.from == self) {
-            mine.send(c);
-        } else if (c.to == self) {
-            mine.receive(c);
-        }
+    state.backend().wait();
+    plan_run mine{messages, plan, state};
+    auto const* next = plan.transfers.data();
+    auto const* const end = next + plan.transfers.size();
+    while (next != end) {
+        auto const* const first = next;
+        next = std::find_if(first, end, [&](transfer const& t) { return t.round != first->round; });
+        mine.run({first, static_cast<std::size_t>(next - first)}, begun, arrived);
     }
-    mine.post_bundles();
-    begun();
-    mine.wait(arrived);
 }
 
 }  // namespace rheo::inline v0

@@ -22,7 +22,7 @@ std::vector<rank_holdings> gather_holdings(mpi::messenger& messages, rank_holdin
 /// Performs the copies and moves of a recovery plan that touch this rank. Copied tensors stay in `state`;
 /// `begun` is called after the first transfer was started, `arrived` when a tensor is here and checked.
 /// @throws mpi::peer_lost, exit_error
-std::vector<staged_accumulator> transfer(mpi::messenger& messages, recovery_plan const& plan, resident_state& state, std::function<void()> const& begun,
-                                         std::function<void(tensor_id)> const& arrived);
+std::vector<staged_accumulator> transfer_state(mpi::messenger& messages, recovery_plan const& plan, resident_state& state, std::function<void()> const& begun,
+                                               std::function<void(tensor_id)> const& arrived);
 
 }  // namespace rheo::inline v0

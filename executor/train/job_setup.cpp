@@ -78,10 +78,10 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
         }
         p.first = std::move(made->plan);
     }
-    // Messages name an item of a stage, or a part of a tensor or of a use.
+    // Messages name an item of a stage, a tensor, or a part of a use.
     auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);
     auto const items =
-        std::max({stages * items_in_messages(given.train), std::int64_t{4} * std::ssize(p.state.tensors), std::int64_t{2} * std::ssize(p.state.uses)});
+        std::max({stages * items_in_messages(given.train), std::ssize(p.state.tensors) + std::int64_t{1}, std::int64_t{3} * std::ssize(p.state.uses)});
     if (items > mpi::messenger::largest_item()) {
         return no(exit_code::environment, fmt::format("the job needs {} distinct message tags, but this MPI allows {}: fewer microbatches per step, or another "
                                                       "transport of the MPI",

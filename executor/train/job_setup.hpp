@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 /// What the arguments come to, alike on all ranks; or why no job begins with them.
 struct job_setup {
     startup_error error{};
-    std::vector<fault> faults{};
+    std::vector<injected_fault> faults{};
     model_description runs{};
     collection state{};
     std::vector<reduction_unit> units{};

@@ -140,7 +140,7 @@ protocol_event trainer::perform(copy_state const&)
     auto const& next = *state_.next;
     expect_same_plan();
     give_up_half_done();
-    staged_ = transfer(
+    staged_ = transfer_state(
         *messages_, next, resident_, [&] { with_->inject.at(fault_phase::copy, state_.now.step, state_.now.attempt); },
         [this](tensor_id t) { book_received(t); });
     wait_for_all(*messages_);  // or those that are done would spin in the vote, on cores that the others need

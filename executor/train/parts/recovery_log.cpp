@@ -82,7 +82,7 @@ void recovery_log::merged(membership_plan const& plan, merge_account const& acco
     }
     auto& r = *open_;
     r.pipelines = static_cast<int>(plan.pipelines.size());
-    r.copied = plan.moved + copied_for_departing_;
+    r.copied = plan.copies.certificate.moved.value + copied_for_departing_;
     copied_for_departing_ = account.goes_on ? r.copied : bytes{};
     r.message = plan.message;
     r.moved = account.moved;

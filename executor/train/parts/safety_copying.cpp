@@ -5,14 +5,15 @@
 #include <span>
 
 #include "executor/device/staging_buffer.hpp"
-#include "executor/state/transfer.hpp"
+#include "executor/state/tensor_copies.hpp"
 #include "executor/train/parts/step_reduction.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
-constexpr int gradient_item(tensor_id t) { return t.value * 4; }
+/// Copies of tensors have item 0.
+constexpr int gradient_item(tensor_id t) { return t.value + 1; }
 
 /// A whole gradient where messages reach it. @param copies own what had to be copied
 std::span<float const> gradient_for_messages(reduction const& from, tensor_id t, std::size_t count, compute_backend& backend, array<float>& room,
@@ -34,15 +35,13 @@ std::span<float const> gradient_for_messages(reduction const& from, tensor_id t,
 
 void safety_copying::choose(membership_plan const& plan, replanning const& known)
 {
-    copies_ = first_safety_copies(plan, known);
-    round_budget_ = known.round_budget;
+    kept_ = kept_tensors(plan, known);
+    copies_ = kept_.empty() ? reshard_plan{} : plan_first_copies(plan, known);
 }
 
 void safety_copying::copy_first(mpi::messenger& messages, resident_state& resident, std::function<void(tensor_id)> const& arrived) const
 {
-    recovery_plan first;
-    first.rounds = in_rounds(copies_, round_budget_);
-    transfer(messages, first, resident, [] {}, arrived);
+    copy_tensors(messages, copies_, resident, [] {}, arrived);
 }
 
 void safety_copying::pass_gradients(mpi::messenger& messages, resident_state& resident, std::deque<reduction> const& reductions, array<float>& room)
@@ -51,16 +50,16 @@ void safety_copying::pass_gradients(mpi::messenger& messages, resident_state& re
     gradients_.clear();
     std::vector<mpi::messenger::ticket> tickets;
     std::deque<array<float>> sent;
-    for (auto const& c : copies_) {
-        auto const t = c.part.tensor;
+    for (auto const& k : kept_) {
+        auto const t = k.tensor;
         auto const count = static_cast<std::size_t>(elements(resident.info(t).shape));
-        if (c.to == self_) {
+        if (k.to == self_) {
             gradients_.push_back({t, {backend.messages(), count}});
-            tickets.push_back(messages.receive(c.from, mpi::channel::copy, gradient_item(t), std::span<float>{gradients_.back().values}));
-        } else if (c.from == self_) {
+            tickets.push_back(messages.receive(k.from, mpi::channel::copy, gradient_item(t), std::span<float>{gradients_.back().values}));
+        } else if (k.from == self_) {
             for (auto const& r : reductions) {
                 if (auto const& tensors = r.unit().tensors; std::find(tensors.begin(), tensors.end(), t) != tensors.end()) {
-                    tickets.push_back(messages.send(c.to, mpi::channel::copy, gradient_item(t), gradient_for_messages(r, t, count, backend, room, sent)));
+                    tickets.push_back(messages.send(k.to, mpi::channel::copy, gradient_item(t), gradient_for_messages(r, t, count, backend, room, sent)));
                 }
             }
         }

@@ -6,7 +6,6 @@
 
 #include <deque>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "executor/mpi/messenger.hpp"
@@ -29,7 +28,7 @@ public:
     /// By a plan that was merged. All members know of all copies.
     void choose(membership_plan const& plan, replanning const& known);
 
-    bool empty() const { return copies_.empty(); }
+    bool empty() const { return kept_.empty(); }
 
     /// The first copies. From here on the loss of a source loses nothing. @param arrived a tensor is here and checked  @throws mpi::peer_lost
     void copy_first(mpi::messenger& messages, resident_state& resident, std::function<void(tensor_id)> const& arrived) const;
@@ -43,8 +42,8 @@ public:
 
 private:
     rank_id self_;
-    std::optional<bytes> round_budget_{};
-    std::vector<copy> copies_;  ///< tensor -> who keeps it besides its holder
+    std::vector<kept_tensor> kept_{};
+    reshard_plan copies_{};  ///< the first ones
     std::vector<safety_copy_gradient> gradients_;
 };
 

@@ -89,7 +89,7 @@ constexpr void complete(recomposition& answer, array_view<rank_holdings const* c
 /// to the fewest moved bytes; then the cheapest assignment of survivors to places, exactly, ties to the lowest
 /// ranks in the order of the places. A survivor that holds nothing is taken like any other, so a spare
 /// enters here; for the first plan of a job give no tensors, for nothing is moved then.
-/// That state is lost (a tensor without a holder) is for copy_plan to say.
+/// That state is lost (a tensor without a holder) is for plan_reshard to say.
 /// @pre the survivors' ranks are distinct and hold layers of the model; failures >= 0, microbatches >= 1
 /// Cost: that of instantiate and a few assignments; how many ties are tried falls with the cube of the ranks.
 template <class OnlyWhenCalled = void>

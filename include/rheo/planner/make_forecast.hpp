@@ -125,7 +125,7 @@ pair_outcomes outcomes_of_pairs(plan const& p, array_view<rank_id const> ranks, 
             auto const outcome = outcome_of(lost, p, known, rules);
             ++all.pairs;
             ++(outcome.only_copy ? all.state_lost : !outcome.next.error.empty() ? all.too_few : outcome.next.degraded ? all.fewer : all.as_wanted);
-            all.most_copied = std::max(all.most_copied, outcome.next.moved);
+            all.most_copied = std::max(all.most_copied, outcome.next.copies.certificate.moved.value);
         }
     }
     return all;
@@ -171,7 +171,7 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
     }
     auto const held = detail::holdings_without(p, ranks, {});
     auto const nodes = nodes_of(held, rules.node_size);
-    answer.as_it_stands = survivability_of(held, tensor_bytes_of(known.state, known.element_bytes), nodes);
+    answer.as_it_stands = survivability_of(held, tensor_bytes_of(known.state, element_bytes(known.formats)), nodes);
     for (auto const rank : ranks) {
         answer.ranks.push_back(outcome_of(array_view{&rank, 1}, p, known, rules));
     }

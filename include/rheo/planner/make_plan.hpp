@@ -230,7 +230,6 @@ replanning make_replanning(model_description const& model, planning_request cons
             .wanted = {.failures = request.failures,
                        .microbatches = request.microbatches,
                        .losses = {.mtbf = request.mtbf, .copy_rate = request.machine.between_nodes.bandwidth}},
-            .element_bytes = bytes{committed_bytes_per_parameter},
             .round_budget = mebibytes(256),
             .slices = request.microbatch.slices};
 }

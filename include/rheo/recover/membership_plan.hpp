@@ -5,6 +5,8 @@
 // decision (pipeline/membership.hpp) with the copies and the salvage that put it into force. It is a pure function of what
 // the holdings of all members, of the pipelines in force and of what all ranks know since the start.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -45,6 +47,17 @@ std::vector<node_id> nodes_of(array_view<rank_holdings const> members, int node_
 
 namespace detail {
 
+/// As plan_reshard takes them. Empty where each rank is a node of its own: then no copy stays in a node.
+template <class OnlyWhenCalled = void>
+std::vector<node_id> nodes_by_rank(array_view<rank_holdings const> members, membership_rules rules)
+{
+    std::vector<node_id> nodes;
+    for (std::int32_t rank = 0; rules.node_size > 1 && !members.empty() && rank <= members.back().rank.value; ++rank) {
+        nodes.push_back(node_id{rank / rules.node_size});
+    }
+    return nodes;
+}
+
 template <class OnlyWhenCalled = void>
 membership_decision decision_of(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
@@ -53,7 +66,7 @@ membership_decision decision_of(array_view<rank_holdings const> holdings, array_
                               .members = holdings,
                               .leaving = leaving,
                               .ready = &known.ready,
-                              .tensors = tensor_bytes_of(known.state, known.element_bytes),
+                              .tensors = tensor_bytes_of(known.state, element_bytes(known.formats)),
                               .wanted = known.wanted,
                               .nodes = nodes_of(holdings, rules.node_size),
                               .devices_per_node = rules.node_size,
@@ -69,7 +82,7 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
                                 replanning const& known, membership_rules rules)
 {
     auto decision = detail::decision_of(holdings, before, leaving, known, rules);
-    membership_plan plan{replan(holdings, known, std::move(decision.next)), {}, {}};
+    membership_plan plan{replan(holdings, known, std::move(decision.next), detail::nodes_by_rank(holdings, rules)), {}, {}};
     if (plan.error.empty() && plan.salvage.lost.empty()) {
         plan.safety_copies = std::move(decision.copies);
         plan.message = std::move(decision.message);
@@ -82,8 +95,8 @@ template <class OnlyWhenCalled = void>
 membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replanning const& known, membership_rules rules, recomposition chosen)
 {
     auto const after = holdings_in(chosen, holdings);
-    membership_plan plan{replan(holdings, known, std::move(chosen)), {}, {}};
-    auto const tensors = tensor_bytes_of(known.state, known.element_bytes);
+    membership_plan plan{replan(holdings, known, std::move(chosen), detail::nodes_by_rank(holdings, rules)), {}, {}};
+    auto const tensors = tensor_bytes_of(known.state, element_bytes(known.formats));
     auto const nodes = nodes_of(holdings, rules.node_size);
     auto const afterwards = survivability_of(after, tensors, nodes);
     if (known.wanted.failures > 0 && afterwards.nodes == 0) {
@@ -106,11 +119,20 @@ bool would_regroup(membership_plan const& in_force, replanning const& known, mem
     return next && next->pipelines != in_force.pipelines && next->spares.size() < in_force.spares.size();
 }
 
-/// The first copies of the layers that second ranks keep: whole tensors that those do not have by their places, each once.
+/// A tensor that a rank keeps besides the one that runs its layer.
+struct kept_tensor {
+    tensor_id tensor;
+    rank_id from;  ///< has the reduced gradient after each step
+    rank_id to;
+
+    friend constexpr bool operator==(kept_tensor const&, kept_tensor const&) = default;
+};
+
+/// The tensors of the layers that second ranks keep, which those do not have by their places, each once.
 template <class OnlyWhenCalled = void>
-std::vector<copy> first_safety_copies(membership_plan const& plan, replanning const& known)
+std::vector<kept_tensor> kept_tensors(membership_plan const& plan, replanning const& known)
 {
-    std::vector<copy> copies;
+    std::vector<kept_tensor> kept;
     for (auto const& one : plan.safety_copies) {
         for (auto const& part : whole_parts(known.state, array_view{&one.layer, 1})) {
             auto const& layers = known.state.tensors[at(part.tensor)].layers;
@@ -118,15 +140,36 @@ std::vector<copy> first_safety_copies(membership_plan const& plan, replanning co
             for (auto const& holds : plan.salvage.after) {
                 there = there || (holds.rank == one.to && detail::holds_any(holds, layers));
             }
-            for (auto const& c : copies) {
-                there = there || (c.to == one.to && c.part == part);
+            for (auto const& k : kept) {
+                there = there || (k.to == one.to && k.tensor == part.tensor);
             }
             if (!there) {
-                copies.push_back({one.from, one.to, part, elements(part.box) * known.element_bytes});
+                kept.push_back({part.tensor, one.from, one.to});
             }
         }
     }
-    return copies;
+    return kept;
+}
+
+/// The first copies of what second ranks keep.
+template <class OnlyWhenCalled = void>
+reshard_plan plan_first_copies(membership_plan const& plan, replanning const& known)
+{
+    std::vector<std::vector<layer_id>> kept;  // by member: its own layers and those that it keeps
+    std::vector<rank_layers> wanted;
+    for (auto const& holds : plan.salvage.after) {
+        auto& layers = kept.emplace_back();
+        for (auto const& one : plan.safety_copies) {
+            if (one.to == holds.rank) {
+                layers.push_back(one.layer);
+            }
+        }
+        std::sort(layers.begin(), layers.end());
+    }
+    for (std::size_t r = 0; r < kept.size(); ++r) {
+        wanted.push_back({plan.salvage.after[r].rank, kept[r]});
+    }
+    return plan_copies(layers_by_rank(plan.salvage.after), wanted, known);
 }
 
 /// A digest of all that members perform; equal plans have equal digests.
@@ -135,12 +178,11 @@ state_digest digest_of(membership_plan const& p)
 {
     sequence_digest sum{"membership plan"};
     auto const mix = [&](auto const&... values) { (mix_fields(sum, values), ...); };
-    mix(p.pipelines, p.shares, p.spares, p.rounds.size());
-    for (auto const& round : p.rounds) {
-        mix(round.size());
-        for (auto const& c : round) {
-            auto const& box = c.part.box;
-            mix(c.from, c.to, c.part.tensor, box.row_begin, box.row_end, box.column_begin, box.column_end, c.size);
+    mix(p.pipelines, p.shares, p.spares, p.copies.transfers.size());
+    for (auto const& t : p.copies.transfers) {
+        mix(t.round, t.from, t.to, t.tensor, t.roles.bits, t.box.dimensions, t.size);
+        for (int d = 0; d < t.box.dimensions; ++d) {
+            mix(t.box[d].begin, t.box[d].end);
         }
     }
     mix(p.salvage.moves.size());

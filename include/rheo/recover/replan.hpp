@@ -13,8 +13,9 @@
 
 #include "rheo/pipeline/recompose.hpp"
 #include "rheo/recover/salvage.hpp"
-#include "rheo/reshard/copy_plan.hpp"
-#include "rheo/reshard/layout.hpp"
+#include "rheo/reshard/plan_reshard.hpp"
+#include "rheo/reshard/reshard_plan.hpp"
+#include "rheo/reshard/state_layout.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/result.hpp"
@@ -23,11 +24,10 @@ namespace rheo::inline v0 {
 
 struct recovery_plan {
     std::vector<pipeline_instance> pipelines;
-    std::vector<int> shares;                ///< of a whole step's microbatches
-    std::vector<rank_id> spares;            ///< members without a place
-    bool degraded = false;                  ///< fewer than f + 1 copies of each layer
-    std::vector<std::vector<copy>> rounds;  ///< copies of state; a round begins when the one before it has ended
-    bytes moved;                            ///< by the copies
+    std::vector<int> shares;      ///< of a whole step's microbatches
+    std::vector<rank_id> spares;  ///< members without a place
+    bool degraded = false;  ///< fewer than f + 1 copies of each layer
+    reshard_plan copies;    ///< of committed state, from what the members hold to what they are to hold
     salvage_plan salvage;
     std::string error;  ///< why there are no pipelines; what can be salvaged is known without them
 
@@ -40,14 +40,41 @@ struct replanning {
     int layers;                           ///< of the model
     template_set_value ready;             ///< what pipelines can be made
     recomposition_request wanted;         ///< how many to keep; microbatches of a step
-    bytes element_bytes;                  ///< of an element of a parameter with all that travels with it
+    role_formats formats = committed_formats;  ///< of a parameter's roles that are committed state
     std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
     int slices = 1;                       ///< of a microbatch, each of which contributes for itself
 };
 
-/// The plan that puts the members into the chosen pipelines: salvage and copies. @pre holdings ascend by rank
+/// Whole layers of each rank.
 template <class OnlyWhenCalled = void>
-recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known, result<recomposition> chosen)
+std::vector<rank_layers> layers_by_rank(array_view<rank_holdings const> holdings)
+{
+    std::vector<rank_layers> ranks;
+    for (auto const& holds : holdings) {
+        ranks.push_back({holds.rank, holds.layers});
+    }
+    return ranks;
+}
+
+/// The copies that bring the members from what they hold to what they are to hold. @param node_of by rank; empty: nodes do not matter
+/// @pre each layer that a member is to hold is held by one
+template <class OnlyWhenCalled = void>
+reshard_plan plan_copies(std::vector<rank_layers> const& held, std::vector<rank_layers> const& wanted, replanning const& known,
+                         std::vector<node_id> const& node_of = {})
+{
+    auto const tensors = layout_tensors(known.state, known.formats);
+    auto out = try_reshard({.from = state_layout(known.state, tensors, held),
+                            .to = state_layout(known.state, tensors, wanted),
+                            .node_of = node_of,
+                            .round_budget = known.round_budget});
+    expects(!out.fault, "what is not lost has a holder to copy it from");
+    return std::move(out.plan);
+}
+
+/// The plan that puts the members into the chosen pipelines: salvage and copies. @pre holdings ascend by rank
+/// @param node_of by rank: copies come from the own node where they can; empty: nodes do not matter
+template <class OnlyWhenCalled = void>
+recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known, result<recomposition> chosen, std::vector<node_id> const& node_of = {})
 {
     recovery_plan plan;
     auto request = salvage_request{holdings, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices};
@@ -64,17 +91,7 @@ recovery_plan replan(array_view<rank_holdings const> holdings, replanning const&
     request.shares = plan.shares;
     plan.salvage = salvage(request);
 
-    copy_plan_request copies;
-    for (std::size_t r = 0; r < holdings.size(); ++r) {
-        copies.held.push_back({holdings[r].rank, whole_parts(known.state, holdings[r].layers)});
-        copies.wanted.push_back({holdings[r].rank, whole_parts(known.state, plan.salvage.after[r].layers)});
-    }
-    copies.element_bytes.assign(known.state.tensors.size(), known.element_bytes);
-    copies.round_budget = known.round_budget;
-    auto answer = copy_plan(copies);
-    expects(answer.lost.empty(), "what is not lost has a holder to copy it from");
-    plan.rounds = std::move(answer.rounds);
-    plan.moved = answer.moved;
+    plan.copies = plan_copies(layers_by_rank(holdings), layers_by_rank(plan.salvage.after), known, node_of);
     return plan;
 }
 
@@ -82,7 +99,7 @@ recovery_plan replan(array_view<rank_holdings const> holdings, replanning const&
 template <class OnlyWhenCalled = void>
 recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known)
 {
-    return replan(holdings, known, recompose(holdings, known.ready, tensor_bytes_of(known.state, known.element_bytes), known.wanted));
+    return replan(holdings, known, recompose(holdings, known.ready, tensor_bytes_of(known.state, element_bytes(known.formats)), known.wanted));
 }
 
 }  // namespace rheo::inline v0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0 gives, rank 1 takes. `copies`: tensors arrive with their bits. `damaged`: one bit differs on the way, in each part in turn and in the digest,
+// Rank 0 gives, rank 1 takes. `copies`: tensors arrive with their bits, whole and in pieces, from all ranks that have them. `damaged`: one bit differs on the way, in each part in turn and in the digest,
 // and the copy is rejected. `moves`: accumulators arrive with sums, scales, maxima and every combination of flags, and count only once they are merged. `safety_copies`: a keeper has the bits of
 // the tensors that it keeps, and after each reduction those of their gradients.
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,12 +19,15 @@
 #include <mpi.h>
 
 #include "executor/host/backend.hpp"
+#include "executor/state/copy_digest.hpp"
 #include "executor/state/reduction.hpp"
 #include "executor/state/transfer.hpp"
 #include "executor/train/parts/safety_copying.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/reduction_units.hpp"
+#include "rheo/reshard/plan_reshard.hpp"
+#include "rheo/reshard/state_layout.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -33,7 +38,7 @@ namespace {
 constexpr rank_id giver{0};
 constexpr rank_id taker{1};
 
-collection const info = state_of(gpt_model({.vocabulary = 600, .context = 6, .width = 8, .heads = 2, .blocks = 2}));
+collection const info = state_of(gpt_model({.vocabulary = 6000, .context = 6, .width = 8, .heads = 2, .blocks = 2}));
 
 int wrong = 0;
 
@@ -68,64 +73,82 @@ std::vector<tensor_id> parameters()
     return all;
 }
 
-recovery_plan copy_of(std::vector<tensor_id> const& tensors)
+/// From everyone but the taker.
+reshard_plan copy_of(std::vector<tensor_id> const& tensors, int ranks = 2, std::optional<bytes> round_budget = {})
 {
-    recovery_plan plan;
-    auto& round = plan.rounds.emplace_back();
+    reshard_request request;
+    request.from.tensors = request.to.tensors = layout_tensors(info, committed_formats);
+    std::vector<array_part> parts;
     for (auto const t : tensors) {
-        round.push_back({giver, taker, {t, whole(info.tensors[at(t)].shape)}, {}});
+        parts.push_back({t, whole(request.to.tensors[at(t)].shape)});
     }
-    return plan;
+    for (rank_id rank{0}; rank.value < ranks; ++rank) {
+        (rank == taker ? request.to : request.from).places.push_back({{rank}, parts});
+    }
+    request.round_budget = round_budget;
+    auto plan = plan_reshard(request);
+    check(static_cast<bool>(plan), plan.error());
+    return *plan;
 }
 
-void copies(mpi::messenger& messages)
+void copies(mpi::messenger& messages, std::optional<bytes> round_budget)
 {
     auto const self = messages.members().self;
+    auto const ranks = static_cast<int>(messages.members().members.size());
     host_backend backend{1};
     resident_state state{info, backend};
     resident_state source{info, backend};
     for (auto const t : parameters()) {
-        fill(self == giver ? state : source, t);
+        fill(self == taker ? source : state, t);
     }
+    auto const plan = copy_of(parameters(), ranks, round_budget);
+    std::set<rank_id> senders;
+    for (auto const& t : plan.transfers) {
+        senders.insert(t.from);
+    }
+    check(static_cast<int>(senders.size()) == ranks - 1, "all that hold the tensors send");
+    check((plan.certificate.rounds.value > 3) == round_budget.has_value(), "a budget makes rounds");
     std::vector<tensor_id> arrived;
-    transfer(messages, copy_of(parameters()), state, [] {}, [&](tensor_id t) { arrived.push_back(t); });
+    auto rounds = 0;
+    copy_tensors(messages, plan, state, [&] { ++rounds; }, [&](tensor_id t) { arrived.push_back(t); });
+    std::sort(arrived.begin(), arrived.end());
     check(arrived == (self == taker ? parameters() : std::vector<tensor_id>{}), "each tensor arrives once");
+    check(rounds == plan.certificate.rounds.value, "each round is begun");
     for (auto const t : parameters()) {
-        check(self == giver || state.digest(t) == source.digest(t), "the bits of " + info.tensors[at(t)].name);
+        check(self != taker || state.digest(t) == source.digest(t), "the bits of " + info.tensors[at(t)].name);
     }
 }
 
-/// Its values travel in messages of their own, those of a small one with the digest.
-bool is_large(tensor_id t) { return elements(info.tensors[at(t)].shape) > 4096; }
+/// The digests of its stream come in a message of their own.
+bool is_large(tensor_id t) { return 12 * elements(info.tensors[at(t)].shape) > 65536; }
 
-/// The giver's messages as transfer() sends them, but for one bit.
+/// The giver's messages as copy_tensors() sends them, but for one bit. @param damaged a role, or a half of the digest
 void send_damaged(mpi::messenger& messages, resident_state& state, tensor_id t, int damaged)
 {
-    auto const digest = state.digest(t);
-    std::array<std::uint64_t, 2> words{digest.high, digest.low};
     auto& storage = state.tensor(t);
-    std::array<array<float>*, 3> const parts{&storage.parameter, &storage.first_moment, &storage.second_moment};
-    if (damaged < 3) {
-        auto& last = *(parts[static_cast<std::size_t>(damaged)]->end() - 1);
-        last = std::bit_cast<float>(std::bit_cast<std::uint32_t>(last) ^ 1U);
-    } else {
+    state_digest digest;
+    std::vector<std::byte> values;
+    auto const append = [&](std::vector<std::byte>& to, std::span<std::byte const> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); };
+    auto role = tensor_role::parameter;
+    for (auto* part : {&storage.parameter, &storage.first_moment, &storage.second_moment}) {
+        auto const bytes = std::as_bytes(std::span{part->data(), part->size()});
+        digest += digest_of_copy(t, role, 0, bytes);
+        append(values, bytes);
+        if (static_cast<int>(role) == damaged) {
+            values[values.size() - 4] ^= std::byte{1};
+        }
+        role = static_cast<tensor_role>(static_cast<int>(role) + 1);
+    }
+    std::array<std::uint64_t, 2> words{digest.high, digest.low};
+    if (damaged >= 3) {
         words[static_cast<std::size_t>(damaged) - 3] ^= 1U;
     }
-    std::vector<mpi::messenger::ticket> sends;
-    std::vector<std::byte> bundle;
-    auto const append = [&](std::span<std::byte const> bytes) { bundle.insert(bundle.end(), bytes.begin(), bytes.end()); };
-    append(std::as_bytes(std::span{words}));
-    for (int part = 0; part < 3; ++part) {
-        std::span<float const> const values{*parts[static_cast<std::size_t>(part)]};
-        if (is_large(t)) {
-            sends.push_back(messages.send(taker, mpi::channel::copy, t.value * 4 + part, values));
-        } else {
-            append(std::as_bytes(values));
+    std::vector<std::byte> table;
+    append(is_large(t) ? table : values, std::as_bytes(std::span{words}));
+    for (auto const* message : {&values, &table}) {
+        if (!message->empty()) {
+            messages.wait(messages.send(taker, mpi::channel::copy, 0, std::span<std::byte const>{*message}));
         }
-    }
-    sends.push_back(messages.send(taker, mpi::channel::copy, t.value * 4 + 3, std::span<std::byte const>{bundle}));
-    for (auto const ticket : sends) {
-        messages.wait(ticket);
     }
 }
 
@@ -133,26 +156,27 @@ void damaged(mpi::messenger& messages)
 {
     auto const all = parameters();
     auto const large = *std::find_if(all.begin(), all.end(), is_large);
-    for (int turn = 0; turn < 10; ++turn) {
-        int const which = turn % 5;
-        tensor_id const t = turn < 5 ? tensor_id{2 + which} : large;
+    for (int turn = 0; turn < 12; ++turn) {
+        int const which = turn % 6;  // the sixth time nothing is damaged
+        tensor_id const t = turn < 6 ? tensor_id{2 + which} : large;
         host_backend backend{1};
         resident_state state{info, backend};
         messages.begin_section();
         if (messages.members().self == giver) {
             fill(state, t);
-            send_damaged(messages, state, t, which);
+            send_damaged(messages, state, t, which == 5 ? -1 : which);
             continue;
         }
         std::string said;
         bool counted = false;
         try {
-            transfer(messages, copy_of({t}), state, [] {}, [&](tensor_id) { counted = true; });
+            copy_tensors(messages, copy_of({t}), state, [] {}, [&](tensor_id) { counted = true; });
         } catch (exit_error const& error) {
             said = error.what();
         }
-        check(said.find(info.tensors[at(t)].name) != std::string::npos, "a damaged copy is refused, and named: '" + said + "'");
-        check(!counted, "a damaged copy is not booked");
+        check(which == 5 ? said.empty() : said.find(info.tensors[at(t)].name) != std::string::npos, "a damaged copy is refused, and named: '" + said + "'");
+        check(counted == (which == 5), "a damaged copy is not booked");
+        check(state.holds(t) == (which == 5), "a damaged copy is not taken over");
     }
 }
 
@@ -226,7 +250,7 @@ void moves(mpi::messenger& messages, dtype_policy const& policy)
         fill(taken.accumulator(use), at(use), taker);
         plan.salvage.moves.push_back({use, giver, taker, {}});
     }
-    auto const staged = transfer(messages, plan, state, [] {}, [](tensor_id) {});
+    auto const staged = transfer_state(messages, plan, state, [] {}, [](tensor_id) {});
     check(staged.size() == (self == taker ? info.uses.size() : 0), "each accumulator arrives once, at the taker");
     for (use_id use{0}; at(use) < info.uses.size(); ++use) {
         check(same(state.accumulator(use), (self == giver ? given : taken).accumulator(use)),
@@ -262,11 +286,11 @@ void up_to_date(mpi::messenger& messages, dtype_policy const& policy, bool has_r
 {
     auto const self = messages.members().self;
     constexpr int layers = 4;
-    replanning const known{.state = info, .layers = layers, .ready = {}, .wanted = {}, .element_bytes = bytes{12}};
+    replanning const known{.state = info, .layers = layers, .ready = {}, .wanted = {}};
     membership_plan plan;
     plan.salvage.after = {{giver, step_id{1}, {layer_id{0}, layer_id{1}, layer_id{2}, layer_id{3}}, {}}, {taker, step_id{1}, {}, {}}};
     plan.safety_copies = {{layer_id{1}, giver, taker, {}}, {layer_id{layers - 1}, giver, taker, {}}};
-    auto const copies = first_safety_copies(plan, known);
+    auto const copies = kept_tensors(plan, known);
     host_backend backend{1, policy};
     resident_state state{info, backend};
     resident_state source{info, backend};  // what the giver has, here
@@ -281,7 +305,7 @@ void up_to_date(mpi::messenger& messages, dtype_policy const& policy, bool has_r
     upkeep.copy_first(messages, state, [&](tensor_id) { ++arrived; });
     check(!copies.empty() && arrived == (self == taker ? copies.size() : 0), "each tensor of a safety copy arrives once");
     for (auto const& c : copies) {
-        check(state.digest(c.part.tensor) == givers.digest(c.part.tensor), "the bits of " + info.tensors[at(c.part.tensor)].name);
+        check(state.digest(c.tensor) == givers.digest(c.tensor), "the bits of " + info.tensors[at(c.tensor)].name);
     }
 
     auto const units = reduction_units(info, layers);
@@ -314,7 +338,8 @@ int main(int argc, char** argv)
         auto const members = mpi::first_generation(MPI_COMM_WORLD, generation_id{1}, 1);
         mpi::messenger messages{members};
         if (which == "copies") {
-            copies(messages);
+            copies(messages, {});
+            copies(messages, bytes{100'000});
         } else if (which == "damaged") {
             damaged(messages);
         } else if (which == "moves") {

@@ -161,7 +161,7 @@ TEST_CASE("plan_report: JSON in the file that training reads")
         CHECK(loss["microbatches"] == std::vector{3, 2});
         CHECK(loss["step_s"] == what.ranks[static_cast<std::size_t>(r)].step->count);
         CHECK(loss["pipelines"].size() == 2);
-        CHECK(loss["copied_bytes"] == what.ranks[static_cast<std::size_t>(r)].next.moved.count);
+        CHECK(loss["copied_bytes"] == what.ranks[static_cast<std::size_t>(r)].next.copies.certificate.moved.value.count);
         CHECK(loss["copied_bytes"] >= 0);
     }
     REQUIRE(told["after_loss_of_node"].size() == 3);
@@ -390,7 +390,7 @@ TEST_CASE("plan_report: columns stay separate")
         CHECK(cells[0] == fmt::format("rank {}", r));
         CHECK(cells[2] == fmt::format("{}", fmt::join(what.ranks[r].next.shares, " + ")));
         CHECK(cells[3] == fmt::format("{:.3f} ms", what.ranks[r].step->count * 1e3));
-        CHECK(cells[4] == fmt::format("{:.2f} MiB", in_mebibytes(what.ranks[r].next.moved)));
+        CHECK(cells[4] == fmt::format("{:.2f} MiB", in_mebibytes(what.ranks[r].next.copies.certificate.moved.value)));
     }
     for (auto const* title : {"templates (", "what ranks run", "after a loss, by plan.mtbf_h"}) {  // all columns begin or end where their titles do
         auto const lines = table_in(text, title);

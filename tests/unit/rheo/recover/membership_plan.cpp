@@ -2,6 +2,7 @@
 // The plan after a change of the members, on a model of six layers and two pipelines of two ranks, with a rank that waits or without.
 #include "rheo/recover/membership_plan.hpp"
 
+#include <map>
 #include <set>
 
 #include "six_layers.hpp"
@@ -71,7 +72,7 @@ TEST_CASE("membership_plan: unhit pipelines stay; a spare fills in")
     auto const plan = plan_membership(of.holdings, of.pipelines, {}, of.known, {});
     CHECK(plan.pipelines[1] == of.pipelines[1]);
     CHECK(placed_in(plan) == std::set{rank_id{0}, rank_id{2}, rank_id{3}, rank_id{4}});
-    CHECK(plan.moved == bytes{12 * (4 * 7 + 4 * 8 + 4 * 9 + 32)});
+    CHECK(plan.copies.certificate.moved.value == bytes{12 * (4 * 7 + 4 * 8 + 4 * 9 + 32)});
     CHECK(plan.safety_copies.empty());
     CHECK(plan.message == "any 1 rank and any 1 node can be lost");
 }
@@ -97,7 +98,7 @@ TEST_CASE("membership_plan: below f + 1 copies cover any one rank")
     REQUIRE(plan.pipelines.size() == 1);
     CHECK_FALSE(plan.safety_copies.empty());
     auto const held = holdings_once_made(plan);
-    auto const tensors = tensor_bytes_of(of.known.state, of.known.element_bytes);
+    auto const tensors = tensor_bytes_of(of.known.state, element_bytes(of.known.formats));
     CHECK(survivability_of(plan.salvage.after, tensors).ranks == 0);
     CHECK(survivability_of(held, tensors).ranks >= 1);
     // Each copy comes from a holder, goes where the tensor is not, and once.
@@ -108,9 +109,19 @@ TEST_CASE("membership_plan: below f + 1 copies cover any one rank")
         }
     }
     auto const before = has;
-    for (auto const& c : first_safety_copies(plan, of.known)) {
-        CHECK(before.contains({c.from.value, c.part.tensor.value}));
-        CHECK(has.insert({c.to.value, c.part.tensor.value}).second);
+    for (auto const& k : kept_tensors(plan, of.known)) {
+        CHECK(before.contains({k.from.value, k.tensor.value}));
+        CHECK(has.insert({k.to.value, k.tensor.value}).second);
+    }
+    // The first copies bring exactly these.
+    std::map<std::pair<int, int>, std::int64_t> came;
+    for (auto const& t : plan_first_copies(plan, of.known).transfers) {
+        CHECK(before.contains({t.from.value, t.tensor.value}));
+        came[{t.to.value, t.tensor.value}] += elements(t.box);
+    }
+    CHECK(came.size() == kept_tensors(plan, of.known).size());
+    for (auto const& k : kept_tensors(plan, of.known)) {
+        CHECK(came[{k.to.value, k.tensor.value}] == elements(of.known.state.tensors[at(k.tensor)].shape));
     }
     for (auto const& holds : held) {
         for (auto const& part : whole_parts(of.known.state, holds.layers)) {
@@ -165,7 +176,8 @@ TEST_CASE("membership_plan: nodes: whole ones, copies of single ones")
     auto const plan = plan_membership(of.holdings, mixed, {}, of.known, {.node_size = 2});
     CHECK(plan.message == "any 1 rank and any 1 node can be lost");
     auto const chosen = plan_as_chosen(of.holdings, of.known, {.node_size = 2}, {.pipelines = mixed, .shares = {4, 4}});
-    CHECK(survivability_of(holdings_once_made(chosen), tensor_bytes_of(of.known.state, of.known.element_bytes), nodes_of(chosen.salvage.after, 2)).nodes == 1);
+    CHECK(survivability_of(holdings_once_made(chosen), tensor_bytes_of(of.known.state, element_bytes(of.known.formats)), nodes_of(chosen.salvage.after, 2))
+              .nodes == 1);
 }
 
 TEST_CASE("membership_plan: each part of a plan is in its digest")
@@ -182,12 +194,14 @@ TEST_CASE("membership_plan: each part of a plan is in its digest")
     CHECK(differs([](auto& p) { std::swap(p.pipelines[0], p.pipelines[1]); }));
     CHECK(differs([](auto& p) { ++p.shares[0]; }));
     CHECK(differs([](auto& p) { p.spares.push_back(rank_id{7}); }));
-    CHECK(differs([](auto& p) { p.rounds[0][0].from = rank_id{9}; }));
+    CHECK(differs([](auto& p) { p.copies.transfers[0].from = rank_id{9}; }));
     CHECK(differs([](auto& p) {  // as many elements of the same tensor, elsewhere
-        auto& box = p.rounds[0][0].part.box;
-        ++box.row_begin, ++box.row_end;
+        auto& rows = p.copies.transfers[0].box[0];
+        ++rows.begin, ++rows.end;
     }));
-    CHECK(differs([](auto& p) { ++p.rounds[0][0].part.box.column_begin; }));
+    CHECK(differs([](auto& p) { ++p.copies.transfers[0].box[1].begin; }));
+    CHECK(differs([](auto& p) { ++p.copies.transfers[0].round; }));
+    CHECK(differs([](auto& p) { p.copies.transfers[0].roles = tensor_role::parameter; }));
     CHECK(differs([](auto& p) { p.salvage.work[0].pop_back(); }));
     CHECK(differs([](auto& p) { p.salvage.moves.push_back({use_id{0}, rank_id{0}, rank_id{2}, {}}); }));
     auto other = plan;

@@ -109,10 +109,8 @@ struct transfer {
 inline std::vector<transfer> transfers(recovery_plan const& plan)
 {
     std::vector<transfer> list;
-    for (auto const& round : plan.rounds) {
-        for (auto const& c : round) {
-            list.push_back({c.from, c.to, message_kind::copied_tensor, c.part.tensor.value});
-        }
+    for (auto const& t : plan.copies.transfers) {
+        list.push_back({t.from, t.to, message_kind::copied_tensor, t.tensor.value});
     }
     for (auto const& move : plan.salvage.moves) {
         list.push_back({move.from, move.to, message_kind::moved_accumulator, move.use.value});
@@ -125,10 +123,9 @@ inline std::vector<transfer> transfers(recovery_plan const& plan)
 inline void forget_what_nobody_reads(protocol_state<recovery_plan>& s)
 {
     s.found = outcome::commit;
-    s.plan.rounds.clear();
+    s.plan.copies = {};
     s.plan.salvage.moves.clear();
     s.plan.salvage.after.clear();
-    s.plan.moved = {};
     if (s.work != section_work::remainder) {
         s.plan.salvage.missing.clear();
         s.plan.salvage.work.clear();

@@ -19,7 +19,6 @@ inline replanning known_before()
     replanning known;
     known.layers = layers;
     known.wanted = {1, 8};
-    known.element_bytes = bytes{12};
     for (int l = 0; l < layers; ++l) {
         known.state.tensors.push_back({"w" + std::to_string(l), {4, 4 + l}, {}, false, true, {layer_id{l}}, {use_id{l}}});
         known.state.uses.push_back({tensor_id{l}, layer_id{l}, 0});

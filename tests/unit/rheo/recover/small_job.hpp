@@ -97,7 +97,6 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& holdings, int
     request.pipelines = plan.pipelines;
     request.shares = plan.shares;
     plan.salvage = salvage(request);
-    plan.rounds.emplace_back();
     for (std::size_t r = 0; r < holdings.size(); ++r) {
         auto const has = whole_parts(state(), holdings[r].layers);
         auto const wants = whole_parts(state(), plan.salvage.after[r].layers);
@@ -110,7 +109,7 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& holdings, int
                 auto const& other = holdings[(r + k) % holdings.size()];
                 for (auto const& held : whole_parts(state(), other.layers)) {
                     if (held == part) {
-                        plan.rounds[0].push_back({other.rank, holdings[r].rank, part, bytes{1}});
+                        plan.copies.transfers.push_back({0, other.rank, holdings[r].rank, part.tensor, part.roles, part.box, bytes{1}});
                         here = true;
                     }
                 }

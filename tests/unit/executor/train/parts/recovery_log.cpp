@@ -28,7 +28,7 @@ membership_plan plan_that_copies(std::int64_t bytes_copied, int pairs_missing)
 {
     membership_plan plan;
     plan.pipelines.resize(2);
-    plan.moved = bytes{bytes_copied};
+    plan.copies.certificate.moved.value = bytes{bytes_copied};
     plan.message = "any 1 rank can be lost";
     for (int use = 0; use < 2; ++use) {
         auto& missing = plan.salvage.missing.emplace_back();

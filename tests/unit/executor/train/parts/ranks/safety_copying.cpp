@@ -12,11 +12,8 @@ using namespace rheo;
 
 TEST_CASE("safety_copying: a rank that keeps nothing gets nothing")
 {
-    replanning known{.state = state_of(gpt_model({.vocabulary = 19, .context = 6, .width = 8, .heads = 2, .blocks = 2})),
-                     .layers = 4,
-                     .ready = {},
-                     .wanted = {},
-                     .element_bytes = bytes{12}};
+    replanning known{
+        .state = state_of(gpt_model({.vocabulary = 19, .context = 6, .width = 8, .heads = 2, .blocks = 2})), .layers = 4, .ready = {}, .wanted = {}};
     membership_plan plan;
     for (int rank = 0; rank < 4; ++rank) {
         plan.salvage.after.push_back({rank_id{rank}, step_id{1}, {layer_id{rank}}, {}});
