@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // From whom each missing piece comes. A rank whose node has a holder takes it from there. What has to come from another node is dealt
-// to nodes so that the largest send of a node is the least possible, and that of a rank after it, and then, node by node, to ranks.
-// Without nodes all ranks are one node.
+// to nodes so that the largest send of a node is the least possible (but for a row of each class of its ranks), and that of a rank after it,
+// and then, node by node, to ranks. Without nodes all ranks are one node.
 
 #include <algorithm>
 #include <cstddef>
