@@ -52,7 +52,7 @@ device_result<double> read_number_file(std::string const& path)
         return text.error();
     }
     double value = 0.0;
-    if (!read_number(*text, value)) {
+    if (!read_number(text->substr(0, text->find('\n')), value)) {
         return device_error{device_error_code::not_supported, path + " holds '" + text->substr(0, 40) + "' and no number"};
     }
     return value;
@@ -60,14 +60,17 @@ device_result<double> read_number_file(std::string const& path)
 
 device_result<done> write_small_file(std::string const& path, std::string const& text)
 {
-    descriptor const file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_TRUNC)};
+    descriptor const file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
     if (!file) {
         return refused(path, "written", errno);
     }
-    auto const count = ::write(file.get(), text.data(), text.size());
-    if (count != static_cast<ssize_t>(text.size())) {
+    // Not truncated before: another rank may read it meanwhile. Until it is cut behind, its first line is the value.
+    auto const line = text + '\n';
+    auto const count = ::write(file.get(), line.data(), line.size());
+    if (count != static_cast<ssize_t>(line.size())) {
         return refused(path, "written", count < 0 ? errno : EIO);
     }
+    [[maybe_unused]] auto const cut = ::ftruncate(file.get(), count);  // sysfs has no length to cut
     return done{};
 }
 

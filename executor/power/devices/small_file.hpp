@@ -14,10 +14,10 @@ namespace rheo::inline v0::power {
 /// The text of the file without the line feed at its end.
 device_result<std::string> read_small_file(std::string const& path);
 
-/// The same as a number.
+/// Its first line as a number.
 device_result<double> read_number_file(std::string const& path);
 
-/// Writes the text into a file that exists.
+/// Writes the text as the line of a file that exists. Who reads meanwhile finds the old value or the new one, also in a plain file.
 device_result<done> write_small_file(std::string const& path, std::string const& text);
 
 }  // namespace rheo::inline v0::power

@@ -48,7 +48,7 @@ awk 'BEGIN {
   }
 }' >layers.csv
 processors=(--set power.sysfs=sys --set power.clock_profile=layers.csv --set power.claims=claims)
-limits() { # as numbers: who puts them back writes no line end
+limits() { # as numbers
   local file
   for file in sys/devices/system/cpu/cpufreq/policy{0,1}/scaling_{min,max}_freq; do printf '%s ' "$(<"$file")"; done
 }
@@ -102,4 +102,5 @@ expect "when all ranks are killed at once their guardians put the limits back" "
 train none 4 --set power.device=auto --set power.nvml=no-such-library.so --set power.sysfs=nothing
 expect "where there is neither that is the environment's fault" 5 $?
 expect "and both are named" yes "$(grep -q 'no-such-library.so.*RAPL' none.out && echo yes)"
+((failures == 0)) || tail -n 20 without.out clocked.out auto.out killed.out none.out
 exit $((failures > 0))

@@ -48,7 +48,7 @@ struct machine_folder : temporary_folder {
         return *device;
     }
 
-    /// Least and most of a core, in kHz; 0: it is being written.
+    /// Least and most of a core, in kHz.
     std::pair<int, int> limits(int cpu) const
     {
         auto const policy = "devices/system/cpu/cpufreq/policy" + std::to_string(cpu);
