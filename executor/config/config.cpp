@@ -16,6 +16,7 @@
 #include "executor/config/config_fields.hpp"
 #include "executor/config/inject.hpp"
 #include "executor/config/schedule_file.hpp"
+#include "rheo/model/grid.hpp"
 #include "rheo/schedule/transform/slices.hpp"
 #include "rheo/tensor/exact_row_sum.hpp"
 
@@ -113,8 +114,9 @@ std::optional<invalid_key> check_power(run_config const& config)
 
 std::optional<invalid_key> check_device(run_config const& config)
 {
-    if (constexpr int most = most_row_contributions / 2;
-        config.train.sums == sum_integers::int32 && config.train.microbatches > most / config.train.microbatch.slices) {  // two uses of a tied tensor
+    // A tied tensor has two uses, one that shards share as many as there are shards.
+    if (int const most = most_row_contributions / std::max(2, config.train.shards);
+        config.train.sums == sum_integers::int32 && config.train.microbatches > most / config.train.microbatch.slices) {
         return invalid_key{"train.sums", fmt::format("train.sums = \"int32\" takes at most {} microbatches or slices of them per step", most)};
     }
     if (config.train.dtype == stored_numbers::brain_float16 && config.run.device == compute_device::cpu) {
@@ -242,10 +244,18 @@ std::optional<invalid_key> check_model(run_config const& config)
         return invalid_key{"train.microbatch.tokens",
                            fmt::format("train.microbatch.tokens = {} must be at most model.context = {}", config.train.microbatch.tokens, model.context)};
     }
-    return check_family(config);
+    if (auto fault = check_family(config)) {
+        return fault;
+    }
+    if (auto const fault = grid_error(whole_model_of(config), config.train.shards); !fault.empty()) {
+        return invalid_key{"train.shards", fmt::format("train.shards = {} does not fit the model: {}", config.train.shards, fault)};
+    }
+    return std::nullopt;
 }
 
-model_description model_of(run_config const& config)
+model_description model_of(run_config const& config) { return on_grid(whole_model_of(config), config.train.shards); }
+
+model_description whole_model_of(run_config const& config)
 {
     auto const& s = config.model;
     if (config.family != model_family::llama) {

@@ -32,6 +32,7 @@ struct train_config {
     std::uint64_t seed = 1;
     int microbatches = 8;               ///< per step
     microbatch_shape microbatch{4, 64}; ///< train.slices among it
+    int shards = 1;                     ///< of the model's width
     std::int64_t eval_every = 0;        ///< steps; 0: only after the last one
     int eval_microbatches = 8;
     stored_numbers dtype = stored_numbers::float32;
@@ -167,8 +168,10 @@ std::optional<invalid_key> check(run_config const& config);
 /// The first fault of [model]: for runs of the model that it describes.
 std::optional<invalid_key> check_model(run_config const& config);
 
-/// The model that [model] describes, not fused. @pre check_model finds no fault
+/// The model that [model] describes, not fused, on train.shards. @pre check_model finds no fault
 model_description model_of(run_config const& config);
+/// The same on a grid of one: whatever files of weights hold.
+model_description whole_model_of(run_config const& config);
 /// The same as ranks run it: fused or not.
 model_description running_model(run_config const& config);
 

@@ -9,6 +9,7 @@
 
 #include "executor/config/config.hpp"
 #include "kernels/attention/attention.hpp"
+#include "rheo/tensor/shard_grid.hpp"
 
 namespace rheo::inline v0 {
 
@@ -90,6 +91,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit("train.microbatch.tokens", c.train.microbatch.tokens, between(1, 1 << 20), "Tokens per sequence.");
     visit("train.slices", c.train.microbatch.slices, between(1, most_slices),
           "Slices of each sequence, computed one after the other. Must divide the tokens. Decides the bits.");
+    visit("train.shards", c.train.shards, between(1, most_shards),
+          "Shards of the model's width: heads, columns of the MLP, rows of the token table. Decides the bits.");
     visit("train.eval_every", c.train.eval_every, at_least(0), "Steps between evaluations. 0 = only after the last step.");
     visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "Microbatches per evaluation.");
     visit("train.dtype", c.train.dtype, field_limits{},

@@ -10,6 +10,7 @@
 
 #include "executor/device/backend.hpp"
 #include "kernels/linear/linear_products.hpp"
+#include "rheo/model/sharding.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -47,29 +48,38 @@ product_shape shape_from(std::span<std::uint64_t const> words)
 }
 
 /// Whether a backward adds to the gradient of this slot: an operation above has read it, too, and gave its part.
-bool is_read_above(layer_description const& layer, std::size_t index, int slot)
+bool is_read_above(shard_layer const& layer, std::size_t index, int slot)
 {
     return std::any_of(layer.ops.begin() + static_cast<std::ptrdiff_t>(index) + 1, layer.ops.end(),
-                       [&](op const& o) { return o.x[0] == slot || o.x[1] == slot; });
+                       [&](shard_op const& o) { return o.kind == shard_op_kind::operation && (o.own.x[0] == slot || o.own.x[1] == slot); });
+}
+
+void add_products(shard_layer const& layer, std::int64_t rows, dtype storage, std::set<product_shape>& all)
+{
+    auto const has = [&](int slot, slot_form form) { return layer.forms[static_cast<std::size_t>(slot)] == form; };
+    for (std::size_t i = 0; i < layer.ops.size(); ++i) {
+        auto const& o = layer.ops[i].own;
+        if (layer.ops[i].kind != shard_op_kind::operation ||
+            (o.kind != op_kind::linear && o.kind != op_kind::linear_gelu && o.kind != op_kind::unembed)) {
+            continue;
+        }
+        auto const order = o.kind == op_kind::unembed ? weight_order::out_in : weight_order::in_out;
+        all.insert(linear_forward_product(rows, o.in_width, o.out_width, order, storage, o.parameters[1] != no_parameter,
+                                          o.kind == op_kind::linear_gelu && gelu_in_product(storage), has(o.z[0], slot_form::partial)));
+        all.insert(linear_backward_input_product(rows, o.in_width, o.out_width, order, storage, is_read_above(layer, i, o.x[0]),
+                                                 has(o.x[0], slot_form::gathered)));
+        all.insert(linear_backward_weight_product(rows, o.in_width, o.out_width, order, storage));
+    }
 }
 
 }  // namespace
 
 std::vector<product_shape> products_of(std::span<layer_description const> layers, microbatch_shape shape, dtype storage)
 {
-    auto const rows = rheo::rows(shape);
     std::set<product_shape> all;
     for (auto const& layer : layers) {
-        for (std::size_t i = 0; i < layer.ops.size(); ++i) {
-            auto const& o = layer.ops[i];
-            if (o.kind != op_kind::linear && o.kind != op_kind::linear_gelu && o.kind != op_kind::unembed) {
-                continue;
-            }
-            auto const order = o.kind == op_kind::unembed ? weight_order::out_in : weight_order::in_out;
-            all.insert(linear_forward_product(rows, o.in_width, o.out_width, order, storage, o.parameters[1] != no_parameter,
-                                              o.kind == op_kind::linear_gelu && gelu_in_product(storage)));
-            all.insert(linear_backward_input_product(rows, o.in_width, o.out_width, order, storage, is_read_above(layer, i, o.x[0])));
-            all.insert(linear_backward_weight_product(rows, o.in_width, o.out_width, order, storage));
+        for (int j = 0; j < layer.shards; ++j) {
+            add_products(sharded(layer, layer.shards, j), rheo::rows(shape), storage, all);
         }
     }
     return {all.begin(), all.end()};
@@ -80,16 +90,19 @@ std::vector<attention_shape> attentions_of(std::span<layer_description const> la
     std::set<attention_shape> all;
     for (auto const& layer : layers) {
         for (auto const& o : layer.ops) {
-            if (o.kind != op_kind::attention) {
-                continue;
-            }
-            if (o.dropout_per_mille != 0 || shape.slices > 1) {
+            if (o.kind == op_kind::attention && (o.dropout_per_mille != 0 || shape.slices > 1)) {
                 throw exit_error{exit_code::environment,
                                  fmt::format("run.attention is cudnn, which takes whole sequences and drops nothing, but layer {} has {}", layer.name,
                                              shape.slices > 1 ? fmt::format("{} slices of a sequence", shape.slices)
                                                               : fmt::format("dropout of {} in 1000", o.dropout_per_mille))};
             }
-            all.insert({shape.sequences, shape.tokens, o.heads, o.kv_heads == 0 ? o.heads : o.kv_heads, o.out_width / o.heads});
+        }
+        for (int j = 0; j < layer.shards; ++j) {
+            for (auto const& op_of_shard : sharded(layer, layer.shards, j).ops) {
+                if (auto const& o = op_of_shard.own; op_of_shard.kind == shard_op_kind::operation && o.kind == op_kind::attention) {
+                    all.insert({shape.sequences, shape.tokens, o.heads, o.kv_heads == 0 ? o.heads : o.kv_heads, o.out_width / o.heads});
+                }
+            }
         }
     }
     return {all.begin(), all.end()};

@@ -84,6 +84,8 @@ public:
 
     /// Where the next kernel adds a loss: zeros.
     loss_sum* begin_loss();
+    /// Where it was added last: for another part of the same loss.
+    loss_sum* loss() { return loss_.data(); }
     /// What was added there is added to `wanted` in wait().
     void fetch_loss(loss_sum& wanted);
 

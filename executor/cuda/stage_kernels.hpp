@@ -23,6 +23,7 @@
 #include "kernels/residual_rms_norm/residual_rms_norm.hpp"
 #include "kernels/rms_norm/rms_norm.hpp"
 #include "kernels/rope/rope.hpp"
+#include "kernels/shard_sum/shard_sum.hpp"
 #include "kernels/swiglu/swiglu.hpp"
 
 namespace rheo::inline v0::cuda {
@@ -33,6 +34,7 @@ public:
     using storage = storage_t<Policy>;
     using gradient_target = gradient_sum<Policy>;
     static constexpr dtype_policy plain = policy_storing<storage>;  ///< of what adds to no sums
+    using sum_of_shards = shard_sum_arguments<plain>;
     static constexpr bool has_states = true;
     static constexpr bool sums_in_rows = Policy.accumulate == dtype::i32;
     static constexpr bool joins_gradients = !sums_in_rows;
@@ -161,6 +163,15 @@ public:
 
     void cross_entropy_forward(cross_entropy_forward_arguments<plain> a) const { cuda::cross_entropy_forward<plain>(in_order(), counting_loss(a)); }
     void cross_entropy_fused(cross_entropy_fused_arguments<plain> a) const { cuda::cross_entropy_fused<plain>(in_order(), counting_loss(a)); }
+    void shard_sum(shard_sum_arguments<plain> const& a) const { cuda::shard_sum<plain>(in_order(), a); }
+    void cross_entropy_statistics(cross_entropy_statistics_arguments<plain> const& a) const { cuda::cross_entropy_statistics<plain>(in_order(), a); }
+    /// @param begins it is the first shard: the loss of all of them is added to zeros
+    void cross_entropy_finish(cross_entropy_finish_arguments<plain> a, bool begins) const
+    {
+        a.targets = queue_->item().targets;
+        a.loss = begins ? queue_->begin_loss() : queue_->loss();
+        cuda::cross_entropy_finish<plain>(in_order(), a);
+    }
     void cross_entropy_backward(cross_entropy_backward_arguments<plain> a) const
     {
         a.targets = queue_->item().targets;

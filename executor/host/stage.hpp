@@ -19,6 +19,7 @@
 #include "kernels/residual_rms_norm/residual_rms_norm.hpp"
 #include "kernels/rms_norm/rms_norm.hpp"
 #include "kernels/rope/rope.hpp"
+#include "kernels/shard_sum/shard_sum.hpp"
 #include "kernels/swiglu/swiglu.hpp"
 
 namespace rheo::inline v0 {
@@ -28,6 +29,7 @@ class host_kernels {
 public:
     using storage = float;
     using gradient_target = gradient_sum<Policy>;
+    using sum_of_shards = shard_sum_arguments<>;
     static constexpr bool sums_in_rows = Policy.accumulate == dtype::i32;
     static constexpr bool has_states = false;
     static constexpr bool joins_gradients = false;
@@ -65,6 +67,9 @@ public:
     void judge(exact_rows_judge_arguments const& a) const { definition::exact_rows_judge(a); }
     void cross_entropy_forward(cross_entropy_forward_arguments<> const& a) const { host::cross_entropy_forward(*pool_, a); }
     void cross_entropy_backward(cross_entropy_backward_arguments<> const& a) const { host::cross_entropy_backward(*pool_, a); }
+    void shard_sum(shard_sum_arguments<> const& a) const { host::shard_sum(*pool_, a); }
+    void cross_entropy_statistics(cross_entropy_statistics_arguments<> const& a) const { host::cross_entropy_statistics(*pool_, a); }
+    void cross_entropy_finish(cross_entropy_finish_arguments<> const& a, bool) const { host::cross_entropy_finish(*pool_, a); }
     void cross_entropy_fused(cross_entropy_fused_arguments<> const& a) const { host::cross_entropy_fused(*pool_, a); }
 
 private:

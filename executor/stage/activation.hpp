@@ -22,22 +22,30 @@
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/layer.hpp"
 #include "rheo/model/recompute_level.hpp"
+#include "rheo/model/layer_shards.hpp"
 #include "rheo/tensor/dtype.hpp"
 
 namespace rheo::inline v0 {
 
 /// Where slots, saved values and kept gradients lie in the regions of one activation. The input, slot 0 of the first layer, has its own.
-/// Slots and gradients are of the storage type; what is saved is computed values, then stored ones.
+/// Slots and gradients are of the storage type; what is saved is computed values, then stored ones. Each shard has a matrix of its own columns; strips of
+/// rows, and what is saved of rows, lie in one matrix of all of them.
 struct activation_layout {
     /// @param recompute_levels what each of the layers drops; none: nothing
     activation_layout(std::span<layer_description const> layers, microbatch_shape shape, dtype_policy const& policy = fp32, memory& place = host_memory(),
                       std::span<recompute_level const> recompute_levels = {});
 
-    std::vector<std::vector<std::ptrdiff_t>> slots;      ///< layer of the stage, slot -> offset in bytes
-    std::vector<std::vector<std::ptrdiff_t>> saved;      ///< layer of the stage, operation -> offset in bytes
-    std::vector<recompute_level> recompute_levels;                       ///< layer of the stage -> what it drops
-    std::vector<std::vector<char>> dropped;              ///< layer of the stage, slot -> it lies in the region for what is recomputed
-    std::vector<std::vector<std::ptrdiff_t>> gradients;  ///< layer of the stage, slot -> offset of its kept gradient; -1: not kept
+    /// Of a layer.
+    struct places {
+        std::vector<std::vector<std::ptrdiff_t>> slots{};  ///< shard, slot -> offset in bytes; -1: it has no memory of its own (see layer_shards)
+        std::vector<std::vector<std::ptrdiff_t>> saved{};  ///< shard, operation -> offset in bytes
+        std::vector<char> dropped{};                       ///< slot -> it lies in the region for what is recomputed
+        std::vector<std::vector<std::ptrdiff_t>> gradients{};  ///< shard, slot -> offset of its kept gradient; -1: not kept
+    };
+
+    std::vector<layer_shards> shards;               ///< layer of the stage -> those that are computed
+    std::vector<places> layers;                     ///< layer of the stage
+    std::vector<recompute_level> recompute_levels;  ///< layer of the stage -> what it drops
     std::size_t input_bytes = 0;
     std::size_t memory_bytes = 0;
     std::size_t gradient_bytes = 0;
@@ -130,9 +138,9 @@ private:
     std::int64_t made_ = 0;
 };
 
-/// The regions in which layers recompute what they drop, of the size of the largest: one for the stages of a rank, a second one where a
-/// forward runs beside a backward.
-class recompute_buffers {
+/// Regions of the size that the largest layer needs, for what lives no longer than a layer is computed (what it recomputes, what its shards exchange): one
+/// for the stages of a rank, a second one where a forward runs beside a backward.
+class shared_regions {
 public:
     void fit(std::size_t size) { size_ = std::max(size_, size); }  ///< @pre none has been lent
     bytes allocated() const { return {regions_.made() * static_cast<std::int64_t>(size_)}; }
@@ -152,7 +160,7 @@ public:
     /// One of them while it lives; none of nothing.
     class loan {
     public:
-        loan(recompute_buffers& from, memory& where) : from_{&from}, region_{where}
+        loan(shared_regions& from, memory& where) : from_{&from}, region_{where}
         {
             if (from.size_ > 0) {
                 region_ = from.regions_.lend(where, from.size_);
@@ -169,7 +177,7 @@ public:
         std::byte* data() { return region_.data(); }
 
     private:
-        recompute_buffers* from_;
+        shared_regions* from_;
         array<std::byte> region_;
     };
 

@@ -31,11 +31,11 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
 {
     expects(shape.slices >= 1 && shape.slices <= most_slices && shape.tokens % shape.slices == 0, "slices divide the tokens of a sequence");
     auto const& info = state.info();
-    auto const find = [&](layer_id layer, int parameter) {
+    auto const find = [&](layer_id layer, int parameter, int shard) {
         for (std::size_t u = 0; u < info.uses.size(); ++u) {
             use_id const use{static_cast<std::int32_t>(u)};
             bool const taken = std::find(uses_.begin(), uses_.end(), use) != uses_.end();  // by another operation on the same parameter
-            if (info.uses[u].layer == layer && info.uses[u].parameter == parameter && !taken) {
+            if (info.uses[u].layer == layer && info.uses[u].parameter == parameter && info.uses[u].shard == shard && !taken) {
                 return use;
             }
         }
@@ -43,43 +43,40 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
     };
     for (std::size_t l = 0; l < layers.size(); ++l) {
         layer_id const id{first.value + static_cast<int>(l)};
+        auto const& all = layout_.shards[l];
         auto& runs = recomputed_ops_.emplace_back();
-        for (std::size_t o = 0; o < layers[l].ops.size(); ++o) {
-            if (is_recomputed(layers[l], layers[l].ops[o], shape, layout_.recompute_levels[l], backend.policy())) {
+        for (std::size_t o = 0; o < all.ops(); ++o) {
+            if (is_recomputed(all, o, shape, layout_.recompute_levels[l], backend.policy())) {
                 runs.push_back(o);
             }
         }
-        tensors_.emplace_back();
-        op_uses_.emplace_back();
-        for (auto const& o : layers[l].ops) {
-            std::array<tensor_id, 2> tensors{tensor_id{-1}, tensor_id{-1}};
-            std::array<use_id, 2> uses{use_id{-1}, use_id{-1}};
-            for (std::size_t i = 0; i < 2; ++i) {
-                if (o.parameters[i] != no_parameter) {
-                    uses[i] = find(id, o.parameters[i]);
-                    tensors[i] = info.uses[at(uses[i])].tensor;
-                    uses_.push_back(uses[i]);
+        parameters_.emplace_back(all.shards.size());
+        for (std::size_t o = 0; o < all.ops(); ++o) {
+            for (std::size_t j = 0; j < all.shards.size(); ++j) {
+                auto& here = parameters_.back()[j].emplace_back();
+                for (std::size_t i = 0; i < 2; ++i) {
+                    if (auto const number = all.shards[j].ops[o].own.parameters[i]; number != no_parameter) {
+                        here.uses[i] = find(id, number, all.shards[j].shard);
+                        here.tensors[i] = info.uses[at(here.uses[i])].tensor;
+                        uses_.push_back(here.uses[i]);
+                    }
                 }
             }
-            if (o.kind == op_kind::rope) {
-                auto const [entry, is_new] = turns_.try_emplace({head_width(o), o.rope_base}, backend.own());
-                if (is_new) {
-                    std::vector<float> table(static_cast<std::size_t>(shape.tokens * head_width(o)));
-                    fill_rope_table(shape.tokens, head_width(o), o.rope_base, table.data());
-                    entry->second.resize(table.size());
-                    backend.copy(entry->second.data(), table.data(), table.size() * sizeof(float));
-                    backend.wait();
-                }
+            auto const& [kind, own, column, part, count, positions] = all.first().ops[o];
+            if (kind != shard_op_kind::operation) {
+                continue;
             }
-            if (o.kind == op_kind::cross_entropy || o.kind == op_kind::loss_gradient) {
-                loss_use_ = find(id, no_parameter);
+            if (own.kind == op_kind::rope) {
+                make_turns(own);
             }
-            tensors_.back().push_back(tensors);
-            op_uses_.back().push_back(uses);
+            if (own.kind == op_kind::cross_entropy || own.kind == op_kind::loss_gradient) {
+                loss_use_ = find(id, no_parameter, 0);
+            }
         }
     }
     std::sort(uses_.begin(), uses_.end());
     own_recompute_buffers_->fit(layout_.recompute_bytes);
+    exchange_buffers_.fit(static_cast<std::size_t>(exchange_bytes(layers, shape, backend.policy()).count));
     auto const room = backward_workspace_of(layers, shape, backend.policy());
     gradients_.resize(static_cast<std::size_t>(room.gradients.count));
     for (auto& boundary : boundaries_) {
@@ -87,18 +84,26 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
     }
 }
 
-/// A slot's share of memory: whole cache lines.
-std::size_t stage::slot_bytes(std::size_t layer, std::size_t slot) const
+/// The table by which a rope turns.
+void stage::make_turns(op const& rope)
 {
-    return static_cast<std::size_t>(matrix_bytes(layers_[layer].slot_widths[slot] * layout_.rows, backend_->policy().storage).count);
+    auto const [entry, is_new] = turns_.try_emplace({head_width(rope), rope.rope_base}, backend_->own());
+    if (is_new) {
+        std::vector<float> table(static_cast<std::size_t>(shape_.tokens * head_width(rope)));
+        fill_rope_table(shape_.tokens, head_width(rope), rope.rope_base, table.data());
+        entry->second.resize(table.size());
+        backend_->copy(entry->second.data(), table.data(), table.size() * sizeof(float));
+        backend_->wait();
+    }
 }
 
 void* stage::input(activation& a) const { return layers_.front().in_width == 0 ? nullptr : a.input.data(); }
 
 void const* stage::output(activation const& a) const
 {
-    auto const& last = layers_.back();
-    return last.output == no_slot ? nullptr : a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(last.output)];
+    auto const& last = layout_.shards.back();
+    auto const output = last.first().output;
+    return output == no_slot ? nullptr : a.memory.data() + layout_.layers.back().slots[0][static_cast<std::size_t>(last.place_of(output))];
 }
 
 std::size_t stage::input_bytes() const { return static_cast<std::size_t>(layers_.front().in_width * layout_.rows * size_of(backend_->policy().storage)); }
@@ -106,10 +111,18 @@ std::size_t stage::output_bytes() const { return static_cast<std::size_t>(layers
 
 std::vector<float> stage::logits(activation const& a, std::int64_t row) const
 {
-    auto const& o = layers_.back().ops.back();
-    expects(layout_.dropped.back()[static_cast<std::size_t>(o.x[0])] == 0, "the logits of a layer that is recomputed are gone after its forward");
-    auto const* const all = a.memory.data() + layout_.slots.back()[static_cast<std::size_t>(o.x[0])];
-    return floats_from(*backend_, all + row * o.in_width * size_of(backend_->policy().storage), static_cast<std::size_t>(o.in_width));
+    auto const& last = layout_.layers.back();
+    auto const& shards = layout_.shards.back().shards;
+    auto const read = static_cast<std::size_t>(shards.front().ops.back().own.x[0]);
+    expects(last.dropped[read] == 0, "the logits of a layer that is recomputed are gone after its forward");
+    std::vector<float> all;
+    for (std::size_t j = 0; j < shards.size(); ++j) {
+        auto const width = shards[j].slot_widths[read];
+        auto const* const from = a.memory.data() + last.slots[j][read] + row * width * size_of(backend_->policy().storage);
+        auto const some = floats_from(*backend_, from, static_cast<std::size_t>(width));
+        all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
 }
 
 void stage::reserve(activation& a)

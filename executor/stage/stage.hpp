@@ -84,7 +84,7 @@ public:
     activation_meter const& meter() const { return *meter_; }
 
     /// Where its layers recompute what they drop, from now on; stages of one rank share the regions. @pre before the first forward
-    void recompute_into(recompute_buffers& regions)
+    void recompute_into(shared_regions& regions)
     {
         regions.fit(layout_.recompute_bytes);
         recompute_buffers_ = &regions;
@@ -112,7 +112,6 @@ protected:
     virtual void weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) = 0;
 
     std::size_t depth_of(layer_id lowest) const;
-    std::size_t slot_bytes(std::size_t layer, std::size_t slot) const;
 
     std::span<layer_description const> layers_;
     layer_id first_;
@@ -121,8 +120,11 @@ protected:
     resident_state* state_;
     compute_backend* backend_;
     activation_layout layout_;
-    std::vector<std::vector<std::array<tensor_id, 2>>> tensors_;  ///< layer, operation -> tensors of its parameters
-    std::vector<std::vector<std::array<use_id, 2>>> op_uses_;     ///< the same for uses
+    struct used_parameters {
+        std::array<tensor_id, 2> tensors{tensor_id{-1}, tensor_id{-1}};
+        std::array<use_id, 2> uses{use_id{-1}, use_id{-1}};
+    };
+    std::vector<std::vector<std::vector<used_parameters>>> parameters_;  ///< layer, shard, operation
     std::vector<use_id> uses_;
     use_id loss_use_{-1};
     array<std::byte> gradients_;       ///< of the slots of one layer at a time
@@ -130,15 +132,18 @@ protected:
     std::map<std::pair<int, int>, array<float>> turns_;  ///< head width, base -> table of a rope
     std::vector<std::vector<std::size_t>> recomputed_ops_;    ///< layer -> its operations that wrote what it drops
     loss_sum counted_already_;         ///< by the forward that is recomputed
-    recompute_buffers& buffers_for_recompute() { return *recompute_buffers_; }
+    shared_regions& buffers_for_recompute() { return *recompute_buffers_; }
+    shared_regions exchange_buffers_;  ///< for partial products and statistics of shards
 
 private:
+    void make_turns(op const& rope);
+
     region_pool regions_;
     region_pool gradient_regions_;     ///< for split backwards
     std::unique_ptr<activation_meter> own_meter_ = std::make_unique<activation_meter>();
     activation_meter* meter_ = own_meter_.get();
-    std::unique_ptr<recompute_buffers> own_recompute_buffers_ = std::make_unique<recompute_buffers>();
-    recompute_buffers* recompute_buffers_ = own_recompute_buffers_.get();
+    std::unique_ptr<shared_regions> own_recompute_buffers_ = std::make_unique<shared_regions>();
+    shared_regions* recompute_buffers_ = own_recompute_buffers_.get();
 };
 
 }  // namespace rheo::inline v0

@@ -30,7 +30,7 @@ public:
         : stage{layers, first, shape, microbatches, state, backend, recompute_levels}, kernels_{std::move(kernels)}
     {
         for (std::size_t l = 0; l < layers.size(); ++l) {
-            for (auto const& o : layers[l].ops) {
+            for (auto const& o : layers[l].ops) {  // on any grid, each draws for all shards
                 if (o.dropout_per_mille > 0) {
                     dropping_.emplace_back(l, o.id);
                 }
@@ -51,6 +51,9 @@ private:
     /// What descend puts into the queue.
     void walk_down(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                    std::function<bool(use_id)> const* adds);
+
+    void place_gradients(pass& p, bool keeps);
+    static void share_gradients(pass& p);
 
     void begin_adding()
     {
@@ -97,47 +100,62 @@ private:
     std::vector<std::pair<std::size_t, op_id>> dropping_;  ///< layer, operation: those with random numbers, in one order
 };
 
-/// One layer on one item.
+/// One layer on one item: the operations of all shards that live here, each on what its shard has.
 template <class Kernels>
 struct stage_on<Kernels>::pass {
+    /// Where what lives no longer than the layer is computed lies.
+    struct regions {
+        std::byte* recomputed = nullptr;  ///< what the layer drops
+        std::byte* exchanged = nullptr;   ///< partial products and statistics of shards
+    };
+
     stage_on& self;
     activation& a;
     stage_item const& item;
     std::size_t layer;
-    std::byte* region = nullptr;       ///< where what the layer drops lies
-    std::vector<storage*> gradient{};  ///< slot -> its gradient's memory
-    std::vector<char> has{};           ///< slot -> something has been written there
+    regions in{};
+    std::vector<std::vector<storage*>> gradient{};  ///< shard, slot -> its gradient's memory; of gathered rows in the type that is computed in
+    std::vector<std::vector<char>> has{};           ///< shard, slot -> something has been written there
     Kernels by{self.kernels_.for_item(item)};
 
-    layer_description const& description() const { return self.layers_[layer]; }
+    using compute = float;
+
+    layer_shards const& all() const { return self.layout_.shards[layer]; }
+    activation_layout::places const& places() const { return self.layout_.layers[layer]; }
+    std::size_t shards() const { return all().shards.size(); }
+    shard_op const& op_of(std::size_t j, std::size_t o) const { return all().shards[j].ops[o]; }
+    slot_form form(int s) const { return all().form(s); }
+
     template <class T>
     static T* at_offset(array<std::byte>& region, std::ptrdiff_t offset)
     {
         return reinterpret_cast<T*>(region.data() + offset);
     }
 
-    storage* slot(int s) const
+    storage* slot(std::size_t j, int s) const
     {
-        auto const offset = self.layout_.slots[layer][static_cast<std::size_t>(s)];
-        if (self.layout_.dropped[layer][static_cast<std::size_t>(s)] != 0) {
-            return reinterpret_cast<storage*>(region + offset);
+        auto const place = all().place_of(s);
+        auto const offset = places().slots[j][static_cast<std::size_t>(place)];
+        if (places().dropped[static_cast<std::size_t>(s)] != 0) {
+            return reinterpret_cast<storage*>(in.recomputed + offset);
         }
-        return layer == 0 && s == 0 ? at_offset<storage>(a.input, 0) : at_offset<storage>(a.memory, offset);
+        return layer == 0 && place == 0 ? at_offset<storage>(a.input, 0) : at_offset<storage>(a.memory, offset);
     }
-    float* saved(std::size_t o) const
+    compute* saved(std::size_t j, std::size_t o) const
     {
-        auto const offset = self.layout_.saved[layer][o];
-        return self.layout_.recompute_levels[layer] == recompute_level::full ? reinterpret_cast<float*>(region + offset) : at_offset<float>(a.memory, offset);
+        auto const offset = places().saved[j][o];
+        return self.layout_.recompute_levels[layer] == recompute_level::full ? reinterpret_cast<compute*>(in.recomputed + offset)
+                                                                             : at_offset<compute>(a.memory, offset);
     }
     /// Where a split backward keeps the gradient of a slot; null when it does not.
-    storage* kept(int s) const
+    storage* kept(std::size_t j, int s) const
     {
-        auto const offset = s == no_slot ? -1 : self.layout_.gradients[layer][static_cast<std::size_t>(s)];
+        auto const offset = s == no_slot ? -1 : places().gradients[j][static_cast<std::size_t>(all().place_of(s))];
         return offset < 0 ? nullptr : at_offset<storage>(a.gradients, offset);
     }
-    storage const* parameter(std::size_t o, std::size_t i) const
+    storage const* parameter(std::size_t j, std::size_t o, std::size_t i) const
     {
-        auto const t = self.tensors_[layer][o][i];
+        auto const t = self.parameters_[layer][j][o].tensors[i];
         if (t.value < 0) {
             return nullptr;
         }
@@ -148,11 +166,12 @@ struct stage_on<Kernels>::pass {
             return tensor.stored.data();
         }
     }
-    dropout drop(op const& o) const
+    /// @param first_row the row of the item that is the first of the call
+    dropout drop(op const& o, std::int64_t first_row) const
     {
         dropout result{.probability = item.training ? o.dropout_per_mille / 1000.0 : 0.0,
                        .key = {item.seed, item.step, item.microbatch, layer_id{self.first_.value + static_cast<int>(layer)}, o.id},
-                       .rows = {.length = tokens(), .first = first_token(), .whole = self.shape_.tokens}};
+                       .rows = {.length = tokens(), .first = first_token(), .whole = self.shape_.tokens, .begin = first_row}};
         if constexpr (Kernels::reads_items) {
             if (result.probability > 0) {
                 result.stream = by.streams() + (std::find(self.dropping_.begin(), self.dropping_.end(), std::pair{layer, o.id}) - self.dropping_.begin());
@@ -164,15 +183,24 @@ struct stage_on<Kernels>::pass {
     std::int64_t first_token() const { return item.slice * tokens(); }
 
     /// The qkv of the slices before, and where the gradients of their keys and values are collected.
-    earlier_slices<storage const> keys_before(std::size_t index) const;
-    earlier_slices<storage> key_gradients_before(std::size_t index) const;
-    std::ptrdiff_t key_gradients(std::size_t index) const
+    earlier_slices<storage const> keys_before(std::size_t j, std::size_t index) const;
+    earlier_slices<storage> key_gradients_before(std::size_t j, std::size_t index) const;
+    std::ptrdiff_t key_gradients(std::size_t j, std::size_t index) const
     {
-        auto const computed = description().ops[index].heads * rows();
-        return self.layout_.saved[layer][index] + (std::is_same_v<storage, float> ? computed * 4 : matrix_bytes(computed, dtype::f32).count);
+        auto const computed = op_of(j, index).own.heads * rows();
+        return places().saved[j][index] + (std::is_same_v<storage, float> ? computed * 4 : matrix_bytes(computed, dtype::f32).count);
     }
     std::int64_t rows() const { return self.layout_.rows; }
+    /// The rows that a shard has of what is computed row by row.
+    shard_range strip(std::size_t j) const { return cut_evenly(rows(), all().shards[j].grid, all().shards[j].shard); }
 
+    /// The shard's product, before the sum over all of them.
+    compute* partial(std::size_t j, std::int64_t width) const
+    {
+        return reinterpret_cast<compute*>(in.exchanged + static_cast<std::ptrdiff_t>(j) * matrix_bytes(width * rows(), dtype::f32).count);
+    }
+
+    /// An operation of all shards, or an exchange between them.
     void forward(std::size_t index, loss_sum& loss);
     /// Writes again what the layer dropped, with the same bits.
     void recompute_dropped();
@@ -184,24 +212,56 @@ struct stage_on<Kernels>::pass {
     /// The contributions to its parameters. @pre own_gradient
     void weight_gradient(std::size_t index, std::function<bool(use_id)> const& adds);
 
-    storage* gradient_of(int s) { return gradient[static_cast<std::size_t>(s)]; }
-    bool has_gradient(int s) const { return has[static_cast<std::size_t>(s)] != 0; }
-    void gave(int s) { has[static_cast<std::size_t>(s)] = 1; }
+    storage* gradient_of(std::size_t j, int s) { return gradient[j][static_cast<std::size_t>(s)]; }
+    compute* partial_gradient_of(std::size_t j, int s) { return reinterpret_cast<compute*>(gradient[j][static_cast<std::size_t>(s)]); }
+    bool has_gradient(std::size_t j, int s) const { return has[j][static_cast<std::size_t>(s)] != 0; }
+    void gave(std::size_t j, int s) { has[j][static_cast<std::size_t>(s)] = 1; }
+    void all_gave(int s)
+    {
+        for (std::size_t j = 0; j < shards(); ++j) {
+            gave(j, s);
+        }
+    }
 
     /// Both at once where the kernels have it so, with the same bits; false: they have not. @pre own_gradient
     bool both_gradients(std::size_t index, std::function<bool(use_id)> const& adds);
 
     /// Where the contribution of this microbatch to a use goes; no sums when it is not wanted.
-    gradient_target target(std::size_t o, std::size_t i, std::function<bool(use_id)> const& adds) const;
+    gradient_target target(std::size_t j, std::size_t o, std::size_t i, std::function<bool(use_id)> const& adds) const;
 
-    void linear_input(std::size_t index, weight_order order);
-    void linear_weights(std::size_t index, weight_order order, std::function<bool(use_id)> const& adds);
+private:
+    void operate(std::size_t j, std::size_t index, loss_sum& loss);
+    void linear_forward(std::size_t j, std::size_t index, weight_order order);
+    void exchange(std::size_t index);
+    void loss_of_shards(std::size_t index, loss_sum& loss, bool leaves_gradient);
+
+    void input_gradient_of(std::size_t j, std::size_t index);
+    void exchange_gradient(std::size_t index);
+    void weight_gradient_of(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds);
+    void embedding_weights(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds);
+    void attention_gradient(std::size_t j, std::size_t index);
+    void linear_input(std::size_t j, std::size_t index, weight_order order);
+    void linear_weights(std::size_t j, std::size_t index, weight_order order, std::function<bool(use_id)> const& adds);
     void rope(op const& o, storage const* from, storage* to, bool back);
+    void add_up(compute* first, std::ptrdiff_t step, storage const* bias, std::int64_t width, storage* to) const;
 
-    void norm_forward(std::size_t index);
-    void norm_input_gradient(std::size_t index);
-    void rms_weights(std::size_t o, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds);
-    void norm_weights(std::size_t index, storage const* input, storage const* output_gradient, std::function<bool(use_id)> const& adds);
+    /// What a norm reads and writes on a shard's strip; pointers are at its first row.
+    struct norm_place {
+        std::int64_t rows, width;
+        storage const *gamma, *beta;
+        compute *mean, *rstd;
+    };
+    norm_place norm_at(std::size_t j, std::size_t index) const;
+    storage* strip_of(std::size_t j, int s) const { return s == no_slot ? nullptr : slot(j, s) + strip(j).begin * all().width(j, s); }
+    storage* strip_gradient(std::size_t j, int s) { return s == no_slot ? nullptr : gradient_of(j, s) + strip(j).begin * all().width(j, s); }
+    storage* bypass(std::size_t j, int s) { return has_gradient(j, s) ? strip_gradient(j, s) : nullptr; }
+
+    void norm_forward(std::size_t j, std::size_t index);
+    void norm_input_gradient(std::size_t j, std::size_t index);
+    void rms_weights(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds);
+    void norm_weights(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds);
+    void both_gradients_of(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds)
+        requires Kernels::joins_gradients;
 };
 
 }  // namespace rheo::inline v0

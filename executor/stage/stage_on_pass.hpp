@@ -14,10 +14,11 @@ template <class Kernels>
 void stage_on<Kernels>::forward_pass(activation& a, stage_item const& item, loss_sum& loss)
 {
     perform(pass_kind::forward, a, item, {}, [&] {
-        recompute_buffers::loan buffer{buffers_for_recompute(), backend_->own()};
+        shared_regions::loan recomputed{buffers_for_recompute(), backend_->own()};
+        shared_regions::loan exchanged{exchange_buffers_, backend_->own()};
         for (std::size_t l = 0; l < layers_.size(); ++l) {
-            pass p{*this, a, item, l, buffer.data()};
-            for (std::size_t o = 0; o < layers_[l].ops.size(); ++o) {
+            pass p{*this, a, item, l, {recomputed.data(), exchanged.data()}};
+            for (std::size_t o = 0; o < p.all().ops(); ++o) {
                 p.forward(o, loss);
             }
         }
@@ -37,21 +38,70 @@ void stage_on<Kernels>::weight_gradient_pass(activation& a, stage_item const& it
 {
     begin_adding();
     perform(pass_kind::weight_gradient, a, item, {.lowest = lowest, .adds = &adds}, [&] {
-        recompute_buffers::loan buffer{buffers_for_recompute(), backend_->own()};
+        shared_regions::loan recomputed{buffers_for_recompute(), backend_->own()};
+        shared_regions::loan exchanged{exchange_buffers_, backend_->own()};
         for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
-            pass p{*this, a, item, l, buffer.data()};
+            pass p{*this, a, item, l, {recomputed.data(), exchanged.data()}};
             p.recompute_dropped();
-            auto const& layer = layers_[l];
-            for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
-                auto const number = static_cast<int>(s);
-                p.gradient.push_back(loss_writes_gradient(layer, number) ? p.slot(number) : p.kept(number));
+            for (std::size_t j = 0; j < p.shards(); ++j) {
+                auto& of_shard = p.gradient.emplace_back();
+                for (std::size_t s = 0; s < p.all().slots(); ++s) {
+                    auto const number = static_cast<int>(s);
+                    of_shard.push_back(loss_writes_gradient(p.all(), number) ? p.slot(j, number) : p.kept(j, number));
+                }
             }
-            for (std::size_t o = layer.ops.size(); o-- > 0;) {
+            for (std::size_t o = p.all().ops(); o-- > 0;) {
                 p.weight_gradient(o, adds);
             }
         }
     });
     end_adding();
+}
+
+/// Where the gradients of a layer's slots lie: kept ones in the activation, others in what the stage works in. Slots that share memory share their
+/// gradients', but for gathered rows, of which each shard computes a part.
+template <class Kernels>
+void stage_on<Kernels>::place_gradients(pass& p, bool keeps)
+{
+    auto const policy = backend_->policy();
+    auto const& all = p.all();
+    p.gradient.assign(p.shards(), std::vector<storage*>(all.slots(), nullptr));
+    p.has.assign(p.shards(), std::vector<char>(all.slots(), 0));
+    std::int64_t next = 0;
+    auto const take = [&](std::int64_t count, dtype type) {
+        auto* const here = gradients_.data() + next;
+        next += matrix_bytes(count, type).count;
+        return reinterpret_cast<storage*>(here);
+    };
+    for (std::size_t s = 0; s < all.slots(); ++s) {
+        auto const number = static_cast<int>(s);
+        for (std::size_t j = 0; j < p.shards(); ++j) {
+            auto& to = p.gradient[j][s];
+            auto const count = all.width(j, number) * layout_.rows;
+            if (all.form(number) == slot_form::gathered) {
+                to = take(count, policy.compute);
+            } else if (all.is_kept(number)) {
+                to = j > 0 && !all.is_cut(number) ? p.gradient[0][s] : take(count, policy.storage);
+                if (auto* const kept = keeps ? p.kept(j, number) : nullptr; kept != nullptr) {
+                    to = kept;
+                }
+            }
+        }
+    }
+}
+
+/// The slots that lie in the memory of others, when that is settled.
+template <class Kernels>
+void stage_on<Kernels>::share_gradients(pass& p)
+{
+    for (std::size_t s = 0; s < p.all().slots(); ++s) {
+        auto const number = static_cast<int>(s);
+        for (auto& of_shard : p.gradient) {
+            if (!p.all().is_kept(number) && p.all().form(number) != slot_form::gathered) {
+                of_shard[s] = of_shard[static_cast<std::size_t>(p.all().place_of(number))];
+            }
+        }
+    }
 }
 
 template <class Kernels>
@@ -62,37 +112,36 @@ void stage_on<Kernels>::walk_down(activation& a, stage_item const& item, layer_i
     // The gradient that enters a layer may be written over.
     auto* above = static_cast<storage*>(output_gradient);
     auto const stop = depth_of(lowest);
-    recompute_buffers::loan buffer{buffers_for_recompute(), backend_->own()};
+    shared_regions::loan recomputed{buffers_for_recompute(), backend_->own()};
+    shared_regions::loan exchanged{exchange_buffers_, backend_->own()};
     for (std::size_t l = layers_.size(); l-- > stop;) {
-        pass p{*this, a, item, l, buffer.data()};
+        pass p{*this, a, item, l, {recomputed.data(), exchanged.data()}};
         p.recompute_dropped();
-        auto const& layer = layers_[l];
-        std::size_t next = 0;
-        for (std::size_t s = 0; s < layer.slot_widths.size(); ++s) {
-            storage* const kept = keeps ? p.kept(static_cast<int>(s)) : nullptr;
-            p.gradient.push_back(kept != nullptr ? kept : pass::template at_offset<storage>(gradients_, static_cast<std::ptrdiff_t>(next)));
-            p.has.push_back(0);
-            next += slot_bytes(l, s);
-        }
-        if (layer.output != no_slot) {
-            auto& entering = p.gradient[static_cast<std::size_t>(layer.output)];
-            if (keeps && p.kept(layer.output) != nullptr && above != entering) {
-                kernels_.copy(entering, above, output_bytes());  // the stage's last layer: nothing wrote it there
-            } else {
-                entering = above;
+        place_gradients(p, keeps);
+        auto const set = [&p](int s, storage* to) {
+            for (auto& of_shard : p.gradient) {
+                of_shard[static_cast<std::size_t>(s)] = to;
             }
-            p.gave(layer.output);
+        };
+        if (auto const output = p.all().first().output; output != no_slot) {
+            if (auto* const kept = keeps ? p.kept(0, output) : nullptr; kept != nullptr && above != kept) {
+                kernels_.copy(kept, above, output_bytes());  // the stage's last layer: nothing wrote it there
+            } else {
+                set(output, above);
+            }
+            p.all_gave(output);
         }
         auto* below = l == stop && input_gradient != nullptr ? static_cast<storage*>(input_gradient) : pass::template at_offset<storage>(boundaries_[l % 2], 0);
         if (keeps && l > stop) {
             pass const next_down{*this, a, item, l - 1};
-            storage* const kept = next_down.kept(layers_[l - 1].output);
+            storage* const kept = next_down.kept(0, next_down.all().first().output);
             below = kept != nullptr ? kept : below;
         }
-        if (layer.in_width != 0) {
-            p.gradient[0] = below;
+        if (layers_[l].in_width != 0) {
+            set(0, below);
         }
-        for (std::size_t o = layer.ops.size(); o-- > 0;) {
+        share_gradients(p);
+        for (std::size_t o = p.all().ops(); o-- > 0;) {
             p.own_gradient(o);
             if (!keeps && p.both_gradients(o, *adds)) {
                 continue;

@@ -171,14 +171,28 @@ void resident_state::clear_accumulators()
 state_digest resident_state::digest(tensor_id t) const
 {
     auto const& storage = tensor(t);
+    // Elements [first, first + values.size()) of the tensor, each at its place in the parameter.
+    auto const digest_of_some = [&](tensor_role role, std::int64_t first, std::span<float const> values) {
+        state_digest sum;
+        auto const end = first + std::ssize(values);
+        for_each_run(info(t), [&](element_run const& run) {
+            auto const from = std::max(run.own, first);
+            auto const to = std::min(run.own + run.count, end);
+            if (from < to) {
+                sum += host::digest_of(parameter_name(info(t)), role, run.in_parameter + from - run.own,
+                                       values.subspan(static_cast<std::size_t>(from - first), static_cast<std::size_t>(to - from)));
+            }
+        });
+        return sum;
+    };
     auto const part = [&](tensor_role role, array<float> const& values) {
         if (backend_->has_one_memory()) {
-            return host::digest_of(info(t).name, role, 0, {values.data(), values.size()});
+            return digest_of_some(role, 0, {values.data(), values.size()});
         }
         state_digest sum;
         for (std::size_t first = 0; first < values.size(); first += worth_a_wait) {
             auto const some = copied_from(*backend_, values.data() + first, std::min(worth_a_wait, values.size() - first));
-            sum += host::digest_of(info(t).name, role, static_cast<std::int64_t>(first), some);
+            sum += digest_of_some(role, static_cast<std::int64_t>(first), some);
         }
         return sum;
     };
@@ -200,13 +214,21 @@ state_digest digest_of_scales(std::string_view tensor, std::span<int const> scal
 void initialise(resident_state& state, tensor_id t, std::uint64_t seed)
 {
     auto& storage = state.add(t);
-    auto const& initial = state.info(t).initial;
-    auto const count = static_cast<std::int64_t>(storage.parameter.size());
+    auto const& info = state.info(t);
+    auto const& initial = info.initial;
     if (initial.deviation == 0) {
-        state.backend().initialise(initialise_constant_arguments<>{.count = count, .value = initial.mean, .values = storage.parameter.data()});
+        state.backend().initialise(initialise_constant_arguments<>{
+            .count = static_cast<std::int64_t>(storage.parameter.size()), .value = initial.mean, .values = storage.parameter.data()});
     } else {
-        state.backend().initialise(initialise_normal_arguments<>{
-            .seed = seed, .tensor = t, .count = count, .mean = initial.mean, .deviation = initial.deviation, .values = storage.parameter.data()});
+        for_each_run(info, [&](element_run const& run) {
+            state.backend().initialise(initialise_normal_arguments<>{.seed = seed,
+                                                                     .tensor = info.part.parameter.empty() ? t : info.part.number,
+                                                                     .first = run.in_parameter,
+                                                                     .count = run.count,
+                                                                     .mean = initial.mean,
+                                                                     .deviation = initial.deviation,
+                                                                     .values = storage.parameter.data() + run.own});
+        });
     }
     state.stored(t);
 }

@@ -128,7 +128,7 @@ public:
 /// kept, is the sum of this and of resident_state::digest over all parameters; before the first step there are no scales, because that step chooses its own.
 state_digest digest_of_scales(std::string_view tensor, std::span<int const> scales);
 
-/// The first values of a tensor: a function of seed, tensor and element alone.
+/// The first values of a tensor: a function of seed, parameter and element alone.
 void initialise(resident_state& state, tensor_id t, std::uint64_t seed);
 
 /// The first values of all parameters that the layers in [first, last) use.

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "rheo/model/grid.hpp"
+
 namespace rheo::inline v0 {
 
 namespace {
@@ -36,7 +38,8 @@ std::string operations_of(model_description const& model)
             }
         }
     }
-    return fmt::format("{} layers, {:016x}", model.layers.size(), hash);
+    return fmt::format("{} layers, {:016x}{}", model.layers.size(), hash,
+                       grid_of(model) > 1 ? fmt::format(" on a grid of {} shards", grid_of(model)) : "");
 }
 
 }  // namespace

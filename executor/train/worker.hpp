@@ -143,7 +143,7 @@ private:
     resident_state* state_;
     rank_id self_;
     activation_meter meter_;  ///< of all stages that live here
-    recompute_buffers recompute_buffers_;  ///< of all of them, too
+    shared_regions recompute_buffers_;  ///< of all of them, too
     std::unique_ptr<tile_pool> halves_[2];  ///< of the threads, for a forward and a backward at once; made when they are needed
     std::map<item_key, inflight_item> inflight_;
     std::map<int, std::vector<inflight_item>> free_list_;  ///< stage -> buffers of items that are done

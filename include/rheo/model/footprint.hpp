@@ -3,13 +3,15 @@
 
 // What layers cost and how much they hold, from their operations alone: constexpr, so templates can be
 // planned and refused by the compiler. What flows through layers follows the dtype policy: slots, their gradients and messages are
-// stored, what operations save beside them is stored or computed (see saved_by). Sizes are those the executor really allocates.
+// stored, what operations save beside them is stored or computed (see saved_by). Sizes are those the executor really allocates. A layer on a grid of shards
+// holds as much, each shard's columns in a matrix of its own; what sums over shards work in comes on top (exchange_bytes).
 
 #include <cstddef>
 #include <cstdint>
 
 #include "rheo/model/layer.hpp"
 #include "rheo/model/parameter_bytes.hpp"
+#include "rheo/model/layer_shards.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
@@ -45,6 +47,9 @@ constexpr bytes committed_bytes(layer_description const& layer, dtype_policy con
     return {parameter_count(layer) * 3 * size_of(policy.master)};
 }
 
+/// What a shard knows of a row of its part of a soft-max: the sum of exponentials and the largest value (kernels/cross_entropy).
+inline constexpr std::int64_t row_statistics_bytes = 16;
+
 /// Bytes of a matrix, which begins on a cache line and has whole ones.
 constexpr bytes matrix_bytes(std::int64_t count, dtype type) { return {(count * size_of(type) + 63) / 64 * 64}; }
 
@@ -70,6 +75,30 @@ constexpr bytes activation_bytes(layer_description const& layer, microbatch_shap
         computed += saved_by(o, shape).computed;
     }
     return {stored * size_of(policy.storage) + computed * size_of(policy.compute)};
+}
+
+/// Bytes of a slot of a layer's shards, from its forward to its backward.
+template <class OnlyWhenCalled = void>
+constexpr bytes slot_bytes(layer_shards const& layer, int slot, microbatch_shape shape, dtype_policy const& policy = fp32)
+{
+    bytes sum;
+    for (std::size_t j = 0; layer.is_kept(slot) && j < (layer.is_cut(slot) ? layer.shards.size() : 1); ++j) {
+        sum += matrix_bytes(layer.width(j, slot) * rows(shape), policy.storage);
+    }
+    return sum;
+}
+
+/// Bytes of what an operation of a layer's shards saves beside the slots: attention for each shard's heads, row-wise operations and the loss for all rows.
+template <class OnlyWhenCalled = void>
+constexpr bytes saved_bytes(layer_shards const& layer, std::size_t index, microbatch_shape shape, dtype_policy const& policy = fp32)
+{
+    bytes sum;
+    if (layer.first().ops[index].kind == shard_op_kind::operation) {
+        for (std::size_t j = 0; j < (layer.first().ops[index].own.kind == op_kind::attention ? layer.shards.size() : 1); ++j) {
+            sum += saved_bytes(layer.shards[j].ops[index].own, shape, policy);
+        }
+    }
+    return sum;
 }
 
 /// The slot whose gradient the operation's weight gradient reads: what it wrote. no_slot without parameters.
@@ -101,6 +130,44 @@ constexpr int kept_gradient_slot(layer_description const& layer, op const& o)
     return slot == no_slot || loss_writes_gradient(layer, slot) ? no_slot : slot;
 }
 
+template <class OnlyWhenCalled = void>
+constexpr bool loss_writes_gradient(layer_shards const& layer, int slot)
+{
+    for (auto const& o : layer.first().ops) {
+        if (o.kind == shard_op_kind::operation && o.own.kind == op_kind::loss_gradient && o.own.x[0] == slot) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The same for an operation of a layer's shards. A partial product's is that of the sum.
+template <class OnlyWhenCalled = void>
+constexpr int kept_gradient_slot(layer_shards const& layer, shard_op const& o)
+{
+    auto const slot = weight_gradient_slot(o.own);
+    return slot == no_slot || loss_writes_gradient(layer, slot) ? no_slot : layer.place_of(slot);
+}
+
+namespace detail {
+
+/// Adds up over the kept slots of a layer's shards whose gradients a split backward keeps, each once.
+template <class OnlyWhenCalled = void>
+constexpr bytes kept_gradient_bytes(layer_shards const& layer, microbatch_shape shape, dtype_policy const& policy)
+{
+    bytes sum;
+    for (std::size_t s = 0; s < layer.slots(); ++s) {
+        bool kept = false;
+        for (auto const& o : layer.first().ops) {
+            kept = kept || kept_gradient_slot(layer, o) == static_cast<int>(s);
+        }
+        sum += kept ? slot_bytes(layer, static_cast<int>(s), shape, policy) : bytes{};
+    }
+    return sum;
+}
+
+}  // namespace detail
+
 /// Bytes that a stage of consecutive layers allocates for one microbatch from its forward to its backward: what the layers keep, a
 /// slot between two of them once, every matrix from a cache line on.
 template <class OnlyWhenCalled = void>
@@ -108,6 +175,16 @@ constexpr bytes activation_bytes(array_view<layer_description const> stage, micr
 {
     bytes sum;
     for (std::size_t l = 0; l < stage.size(); ++l) {
+        if (stage[l].shards > 1) {
+            auto const all = shards_of(stage[l]);
+            for (std::size_t s = l == 0 ? 0 : 1; s < all.slots(); ++s) {
+                sum += slot_bytes(all, static_cast<int>(s), shape, policy);
+            }
+            for (std::size_t o = 0; o < all.ops(); ++o) {
+                sum += saved_bytes(all, o, shape, policy);
+            }
+            continue;
+        }
         for (std::size_t s = l == 0 ? 0 : 1; s < stage[l].slot_widths.size(); ++s) {
             sum += matrix_bytes(stage[l].slot_widths[s] * rows(shape), policy.storage);
         }
@@ -131,6 +208,10 @@ constexpr bytes kept_gradient_bytes(array_view<layer_description const> stage, m
 {
     bytes sum;
     for (auto const& layer : stage) {
+        if (layer.shards > 1) {
+            sum += detail::kept_gradient_bytes(shards_of(layer), shape, policy);
+            continue;
+        }
         for (auto const& o : layer.ops) {
             if (auto const slot = kept_gradient_slot(layer, o); slot != no_slot) {
                 sum += matrix_bytes(layer.slot_widths[static_cast<std::size_t>(slot)] * rows(shape), policy.storage);
@@ -138,6 +219,37 @@ constexpr bytes kept_gradient_bytes(array_view<layer_description const> stage, m
         }
     }
     return sum;
+}
+
+/// Bytes in which the shards of a layer exchange what they computed, while it is computed: a partial product of each, or statistics of its part of a soft-max.
+template <class OnlyWhenCalled = void>
+constexpr bytes exchange_bytes(layer_description const& layer, microbatch_shape shape, dtype_policy const& policy = fp32)
+{
+    if (layer.shards == 1) {
+        return {};
+    }
+    bytes most;
+    auto const all = shards_of(layer);
+    for (auto const& o : all.first().ops) {
+        bool const loss = o.own.kind == op_kind::cross_entropy || o.own.kind == op_kind::loss_gradient;
+        auto const one = loss                                  ? bytes{row_statistics_bytes * rows(shape)}
+                         : o.kind == shard_op_kind::sum_shards ? matrix_bytes(o.own.out_width * rows(shape), policy.compute)
+                                                               : bytes{};
+        most = one * layer.shards > most ? one * layer.shards : most;
+    }
+    return most;
+}
+
+/// The most of a stage's layers.
+template <class OnlyWhenCalled = void>
+constexpr bytes exchange_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+{
+    bytes most;
+    for (auto const& layer : stage) {
+        auto const one = exchange_bytes(layer, shape, policy);
+        most = one > most ? one : most;
+    }
+    return most;
 }
 
 /// Bytes of the message to the next stage when the model is cut after this layer (gradients: the same).

@@ -37,6 +37,7 @@ struct layer_description {
     fixed_vector<op, 16> ops{};
     fixed_vector<int, 16> slot_widths{};
     fixed_vector<parameter, 16> parameters{};
+    int shards = 1;  ///< the grid over its width (model/sharding.hpp): it decides the bits, whatever ranks have the shards
 
     friend constexpr bool operator==(layer_description const&, layer_description const&) = default;
 };

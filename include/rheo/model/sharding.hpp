@@ -73,6 +73,7 @@ public:
         for (std::size_t o = 0; o < layer.ops.size() && fault.empty(); ++o) {
             add(o);
         }
+        refuse_two_ways();
         result.output = layer.output == no_slot ? no_slot : places_[static_cast<std::size_t>(layer.output)].slot;
     }
 
@@ -249,6 +250,20 @@ private:
         case op_kind::residual_add:
         case op_kind::residual_norm:
         case op_kind::residual_rms_norm: return add_of_rows(o);
+        }
+    }
+
+    /// A gradient would come to the strips from both sides, in an order that the layer does not say.
+    constexpr void refuse_two_ways()
+    {
+        for (auto const& gather : result.ops) {
+            for (std::size_t o = 0; o < result.ops.size() && fault.empty() && gather.kind == shard_op_kind::gather_rows; ++o) {
+                auto const& other = result.ops[o];
+                if (other.kind == shard_op_kind::operation && (other.own.x[0] == gather.own.x[0] || other.own.x[1] == gather.own.x[0])) {
+                    fault << "operation " << std::int64_t{other.own.id.value} << " (" << name_of(other.own.kind)
+                          << ") reads row by row what a product reads, too: on a grid of shards a norm comes between";
+                }
+            }
         }
     }
 

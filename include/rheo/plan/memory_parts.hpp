@@ -93,11 +93,88 @@ constexpr memory_terms terms_of_ranks(microbatch_shape shape, dtype_policy const
         .shape = shape, .policy = policy, .pipelines = pipelines, .alone = policy.accumulate == dtype::i32 ? gradient_buffer::none : gradient_buffer::reduced};
 }
 
+namespace detail {
+
+/// A tensor of a layer on a grid, with the uses that its shards make of it.
+struct tensor_of_shards {
+    std::size_t layer;
+    shard_parameter share;
+    int uses = 0;
+};
+
+template <class OnlyWhenCalled = void>
+constexpr void add_tensors_of(std::size_t l, layer_description const& layer, std::vector<tensor_of_shards>& all)
+{
+    auto const begin = all.size();
+    for (int j = 0; j < layer.shards; ++j) {
+        auto const shard = sharded(layer, layer.shards, j);
+        for (auto const& o : shard.ops) {
+            for (auto const number : o.own.parameters) {
+                if (number == no_parameter) {
+                    continue;
+                }
+                auto const& share = shard.parameters[static_cast<std::size_t>(number)];
+                auto known = begin;
+                while (known < all.size() && !(all[known].share == share)) {
+                    ++known;
+                }
+                if (known == all.size()) {
+                    all.push_back({l, share});
+                }
+                ++all[known].uses;
+            }
+        }
+    }
+}
+
+/// state_parts of a model on a grid: parts of parameters, tied as the parameters are.
+template <class OnlyWhenCalled = void>
+constexpr parameter_bytes state_parts_of_shards(model_description const& model, array_view<layer_span const> held, memory_terms const& terms)
+{
+    auto const& layers = model.layers;
+    std::vector<tensor_of_shards> tensors;
+    std::vector<std::size_t> first;  // of each layer
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+        first.push_back(tensors.size());
+        add_tensors_of(l, layers[l], tensors);
+    }
+    first.push_back(tensors.size());
+    auto const here = [&](std::size_t layer) { return contains(held, layer_id{static_cast<int>(layer)}); };
+    parameter_bytes sum{};
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        auto const& share = tensors[t].share;
+        auto const l = tensors[t].layer;
+        auto const& p = layers[l].parameters[static_cast<std::size_t>(share.of)];
+        int before = 0, all = 0, uses = 0;
+        for (std::size_t m = 0; here(l) && m < layers.size(); ++m) {
+            for (auto u = first[m]; may_share(layers[l], layers[m]) && u < first[m + 1]; ++u) {
+                auto const& other = tensors[u];
+                if (share.pieces == other.share.pieces &&
+                    same_parameter(layers[l], p, layers[m], layers[m].parameters[static_cast<std::size_t>(other.share.of)])) {
+                    all += other.uses;
+                    uses += here(m) ? other.uses : 0;
+                    before += here(m) && u < t ? 1 : 0;
+                }
+            }
+        }
+        if (uses > 0 && before == 0) {
+            auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::reduced : terms.alone;
+            sum += parameter_bytes_of(share.shape, terms.policy, buffer, uses);
+        }
+    }
+    return sum;
+}
+
+}  // namespace detail
+
 /// What a holder of these layers keeps of their parameters: a tensor that several of them share once, with an accumulator for each use.
 /// Cost: pairs of layers, and pairs of parameters of those that may share some.
 template <class OnlyWhenCalled = void>
 constexpr parameter_bytes state_parts(model_description const& model, array_view<layer_span const> held, memory_terms const& terms)
 {
+    if (!model.layers.empty() && model.layers.front().shards > 1) {
+        return detail::state_parts_of_shards(model, held, terms);
+    }
     parameter_bytes sum{};
     auto const& layers = model.layers;
     auto const here = [&](std::size_t layer) { return contains(held, layer_id{static_cast<int>(layer)}); };
@@ -172,8 +249,9 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         if (p.placement[s] == position) {
             auto const span = layers_of(pipeline, stage_id{static_cast<int>(s)});
-            flow.workspace +=
-                backward_workspace_bytes(array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), terms.shape, terms.policy);
+            auto const layers = array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
+            flow.workspace += backward_workspace_bytes(layers, terms.shape, terms.policy) +
+                              exchange_bytes(layers, terms.shape, terms.policy) * (has_overlap(p, position) ? 2 : 1);
         }
     }
     return flow;

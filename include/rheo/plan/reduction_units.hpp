@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The units in which gradients are summed over pipelines: one per layer, for the parameters that only
-// this layer has, then one per tied tensor, whose holders are those of all its layers. A unit's number
-// is the layer's, or the number of layers plus the tied tensor's place among them.
+// this layer has, then one per tied parameter (on a grid of shards all its parts), whose holders are those of all its layers. A unit's number
+// is the layer's, or the number of layers plus the tied parameter's place among them.
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -37,6 +38,14 @@ std::vector<reduction_unit> reduction_units(collection const& state, int layers)
         }
         if (tensor.layers.size() == 1) {
             units[at(tensor.layers.front())].tensors.push_back(id);
+            continue;
+        }
+        auto const same = [&](reduction_unit const& unit) {
+            return unit.layers == tensor.layers && parameter_name(state.tensors[at(unit.tensors.front())]) == parameter_name(tensor);
+        };
+        auto const known = std::find_if(units.begin() + layers, units.end(), same);
+        if (known != units.end()) {
+            known->tensors.push_back(id);
         } else {
             units.push_back({{id}, tensor.layers});
         }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "rheo/tensor/parameter_part.hpp"
 #include "rheo/tensor/shape.hpp"
 #include "rheo/topology/tagged_index.hpp"
 
@@ -38,6 +39,7 @@ struct tensor_info {
     bool is_parameter = true;      ///< false for the loss
     std::vector<layer_id> layers;  ///< ascending: every holder of one of them holds the tensor
     std::vector<use_id> uses;      ///< ascending
+    parameter_part part{};         ///< which boxes of a parameter it is, on a grid of shards
 
     friend bool operator==(tensor_info const&, tensor_info const&) = default;
 };
@@ -45,7 +47,8 @@ struct tensor_info {
 struct use_info {
     tensor_id tensor;
     layer_id layer;
-    int parameter = 0;  ///< of the layer's list; -1: the loss
+    int parameter = 0;  ///< of the layer's list, on a grid of the shard's; -1: the loss
+    int shard = 0;      ///< which contributes
 
     friend constexpr bool operator==(use_info const&, use_info const&) = default;
 };
@@ -56,5 +59,22 @@ struct collection {
 
     friend bool operator==(collection const&, collection const&) = default;
 };
+
+/// The name of the parameter that a tensor is, or is a part of.
+inline std::string const& parameter_name(tensor_info const& tensor) { return tensor.part.parameter.empty() ? tensor.name : tensor.part.parameter; }
+
+/// The shape of that parameter.
+inline tensor_shape parameter_shape(tensor_info const& tensor) { return tensor.part.parameter.empty() ? tensor.shape : tensor.part.whole; }
+
+/// Calls f(run of elements) for all of a tensor's elements, in ascending order of its own.
+template <class F>
+void for_each_run(tensor_info const& tensor, F f)
+{
+    if (tensor.part.parameter.empty()) {
+        f(element_run{.own = 0, .in_parameter = 0, .count = elements(tensor.shape)});
+    } else {
+        for_each_run(tensor.part, tensor.shape, f);
+    }
+}
 
 }  // namespace rheo::inline v0

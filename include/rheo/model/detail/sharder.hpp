@@ -81,6 +81,10 @@ constexpr void sharder::add_embedding(std::size_t o)
     shard_op result_op{.part = cut.runs[0], .all = own.in_width};
     if (own.parameters[1] != no_parameter) {
         auto const context = layer_.parameters[static_cast<std::size_t>(own.parameters[1])].shape.rows;
+        if (context < result.grid) {
+            complain(o) << "has " << context << " positions, too few for " << result.grid << " shards";
+            return;
+        }
         result_op.positions = cut_evenly(context, result.grid, result.shard);
     }
     own.parameters[0] = add_part(own.parameters[0], cut, 0, 1, false, {result.shard, result.shard + 1});

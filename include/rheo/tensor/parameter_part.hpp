@@ -1,0 +1,59 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The part of a parameter that is a tensor of its own, because a shard of a grid computes with it alone: up to three boxes, packed side by side (columns of
+// queries, keys and values), or one below the other where they are as wide as the parameter. Initial values, digests and files go by the elements of the
+// whole parameter, so that they are the same on every grid.
+
+#include <cstdint>
+#include <string>
+
+#include "rheo/tensor/box.hpp"
+#include "rheo/tensor/fixed_vector.hpp"
+#include "rheo/tensor/shape.hpp"
+#include "rheo/topology/tagged_index.hpp"
+
+namespace rheo::inline v0 {
+
+struct parameter_part {
+    std::string parameter;  ///< its name; empty: the tensor is the whole parameter
+    tensor_shape whole{};   ///< shape of the parameter
+    fixed_vector<index_box, 3> pieces{};
+    tensor_id number{-1};   ///< of the parameter on a grid of one, which keys its initial values
+
+    friend bool operator==(parameter_part const&, parameter_part const&) = default;
+};
+
+/// Elements that follow each other in a tensor and in the parameter that it is a part of.
+struct element_run {
+    std::int64_t own = 0;           ///< of the first one in the tensor, row-major
+    std::int64_t in_parameter = 0;  ///< of the first one in the parameter
+    std::int64_t count = 0;
+
+    friend constexpr bool operator==(element_run, element_run) = default;
+};
+
+/// Calls f(run) for all elements of a part packed as `shape`, in ascending order of `own`. Boxes as wide as the parameter are one run each.
+/// @pre the boxes fill the shape
+template <class F>
+constexpr void for_each_run(parameter_part const& part, tensor_shape shape, F f)
+{
+    if (shape.columns == part.whole.columns) {
+        std::int64_t own = 0;
+        for (auto const& box : part.pieces) {
+            f(element_run{own, box.row_begin * shape.columns, elements(box)});
+            own += elements(box);
+        }
+        return;
+    }
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+        std::int64_t own = r * shape.columns;
+        for (auto const& box : part.pieces) {
+            auto const count = box.column_end - box.column_begin;
+            f(element_run{own, (box.row_begin + r) * part.whole.columns + box.column_begin, count});
+            own += count;
+        }
+    }
+}
+
+}  // namespace rheo::inline v0
