@@ -153,34 +153,77 @@ void checkpoint::verify() const
     });
 }
 
+tensor_values checkpoint::read(tensor_info const& tensor) const
+{
+    if (tensor.shape == parameter_shape(tensor)) {
+        return read(parameter_name(tensor));
+    }
+    auto const part_of = [&](tensor_role role) {
+        auto const all = read(tensor.part.parameter, role);
+        std::vector<float> values(static_cast<std::size_t>(elements(tensor.shape)));
+        for_each_run(tensor, [&](element_run const& run) { std::copy_n(all.begin() + run.in_parameter, run.count, values.begin() + run.own); });
+        return values;
+    };
+    return {part_of(tensor_role::parameter), part_of(tensor_role::first_moment), part_of(tensor_role::second_moment)};
+}
+
 std::string checkpoint::load_error(collection const& state) const
 {
     auto const& stored = manifest_.tensors;
     for (auto const& tensor : state.tensors) {
-        auto const found = std::find_if(stored.begin(), stored.end(), [&](auto const& t) { return t.name == tensor.name; });
+        auto const& name = parameter_name(tensor);
+        auto const shape = parameter_shape(tensor);
+        auto const found = std::find_if(stored.begin(), stored.end(), [&](auto const& t) { return t.name == name; });
         if (found == stored.end()) {
-            return fmt::format("'{}' is of another model: it has no tensor '{}'", folder_.string(), tensor.name);
+            return fmt::format("'{}' is of another model: it has no tensor '{}'", folder_.string(), name);
         }
-        if (found->shape != tensor.shape || found->is_parameter != tensor.is_parameter) {
-            return fmt::format("'{}' is of another model: its '{}' is {} x {}, and this model's {} x {}", folder_.string(), tensor.name, found->shape.rows,
-                               found->shape.columns, tensor.shape.rows, tensor.shape.columns);
+        if (found->shape != shape || found->is_parameter != tensor.is_parameter) {
+            return fmt::format("'{}' is of another model: its '{}' is {} x {}, and this model's {} x {}", folder_.string(), name, found->shape.rows,
+                               found->shape.columns, shape.rows, shape.columns);
         }
     }
     for (auto const& tensor : stored) {
-        if (std::none_of(state.tensors.begin(), state.tensors.end(), [&](auto const& t) { return t.name == tensor.name; })) {
+        if (tensor.of.empty() && std::none_of(state.tensors.begin(), state.tensors.end(), [&](auto const& t) { return parameter_name(t) == tensor.name; })) {
             return fmt::format("'{}' is of another model: this one has no tensor '{}'", folder_.string(), tensor.name);
         }
     }
     return {};
 }
 
+/// The scales of a tensor as the checkpoint has them; one that was written on another grid has none of its parts: the least of what it has of the parameter.
+checkpoint_tensor checkpoint::scales_of(tensor_info const& tensor) const
+{
+    auto const& stored = manifest_.tensors;
+    if (auto const same = std::find_if(stored.begin(), stored.end(), [&](auto const& t) { return t.name == tensor.name; });
+        same != stored.end() && (same->scale_log2 || !same->row_scales_log2.empty())) {
+        return *same;
+    }
+    checkpoint_tensor least;
+    for (auto const& other : stored) {
+        if (other.name != parameter_name(tensor) && other.of != parameter_name(tensor)) {
+            continue;
+        }
+        auto rows = other.row_scales_log2;
+        if (other.scale_log2) {
+            least.scale_log2 = std::min(least.scale_log2.value_or(*other.scale_log2), *other.scale_log2);
+        }
+        if (!least.row_scales_log2.empty()) {
+            rows.push_back(least.row_scales_log2.front());
+        }
+        if (!rows.empty()) {
+            least.row_scales_log2.assign(static_cast<std::size_t>(tensor.shape.rows), *std::min_element(rows.begin(), rows.end()));
+        }
+    }
+    return least;
+}
+
 void checkpoint::read_scales(resident_state& state, int microbatches) const
 {
     for (tensor_id t{0}; at(t) < state.info().tensors.size(); ++t) {
         auto const& info = state.info(t);
-        auto const said = std::find_if(manifest_.tensors.begin(), manifest_.tensors.end(), [&](auto const& tensor) { return tensor.name == info.name; });
-        auto const& rows = said->row_scales_log2;
-        if (rows.empty() && !said->scale_log2) {
+        auto const said = scales_of(info);
+        auto const& rows = said.row_scales_log2;
+        if (rows.empty() && !said.scale_log2) {
             continue;
         }
         auto const to = state.scales.begin() + static_cast<std::ptrdiff_t>(state.first_scale(t));
@@ -189,10 +232,10 @@ void checkpoint::read_scales(resident_state& state, int microbatches) const
         if (in_rows && !rows.empty()) {
             std::copy(rows.begin(), rows.end(), to);
         } else if (in_rows) {
-            auto const scale = *said->scale_log2 - contribution_bound_log2(contributions) + row_bound_log2(contributions);
+            auto const scale = *said.scale_log2 - contribution_bound_log2(contributions) + row_bound_log2(contributions);
             std::fill_n(to, state.scales_of(t).size(), std::clamp(scale, least_row_scale_log2, largest_row_scale_log2));
         } else {
-            *to = rows.empty() ? *said->scale_log2
+            *to = rows.empty() ? *said.scale_log2
                                : *std::min_element(rows.begin(), rows.end()) + contribution_bound_log2(contributions) - row_bound_log2(contributions);
         }
     }

@@ -55,6 +55,7 @@ struct checkpoint_tensor {
     bool is_parameter = true;      ///< false for the loss, which has a scale and no file
     std::optional<int> scale_log2; ///< none before the first step, for example after an import
     std::vector<int> row_scales_log2{};  ///< of each row instead, where sums have 32 bits
+    std::string of{};              ///< a part of that parameter on a grid of shards: it has a scale, as the loss, and its values lie in the parameter's files
 
     friend bool operator==(checkpoint_tensor const&, checkpoint_tensor const&) = default;
 };
@@ -63,7 +64,7 @@ struct checkpoint_manifest {
     std::string version;                        ///< of rheo, that wrote it
     step_id step;                               ///< committed steps: the next one to run
     generation_id generation;
-    std::vector<checkpoint_tensor> tensors;     ///< of the collection, in its order
+    std::vector<checkpoint_tensor> tensors;     ///< of the collection, in its order: whole parameters, and after each its parts
     std::vector<fingerprint_line> fingerprint;  ///< empty: any run may begin with it (an import)
     std::string config;                         ///< TOML, effective
     std::string data_digest;                    ///< empty: any
@@ -95,6 +96,8 @@ public:
     std::vector<float> read(std::string_view tensor, tensor_role role) const;
     /// Parameter and moments. @throws exit_error
     tensor_values read(std::string_view tensor) const;
+    /// The same of a tensor of a collection: of a part of a parameter on a grid of shards, whichever grid wrote it. @throws exit_error
+    tensor_values read(tensor_info const& tensor) const;
     /// Reads every byte. @throws exit_error naming the first bad file
     void verify() const;
 
@@ -105,6 +108,8 @@ public:
     void read_scales(resident_state& state, int microbatches) const;
 
 private:
+    checkpoint_tensor scales_of(tensor_info const& tensor) const;
+
     std::filesystem::path folder_;
     checkpoint_manifest manifest_;
     std::vector<safetensors_file> files_;  ///< as in the manifest

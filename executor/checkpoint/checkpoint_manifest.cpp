@@ -87,6 +87,9 @@ json to_json(checkpoint_tensor const& tensor)
     if (!tensor.row_scales_log2.empty()) {
         value["row_scales_log2"] = tensor.row_scales_log2;
     }
+    if (!tensor.of.empty()) {
+        value["of"] = tensor.of;
+    }
     return value;
 }
 
@@ -96,7 +99,11 @@ checkpoint_tensor tensor_from(json const& value)
                              {integer_member(value, "rows", {1, most_rows}), integer_member(value, "columns", {1, most_rows})},
                              truth_member(value, "parameter"),
                              std::nullopt,
-                             {}};
+                             {},
+                             value.contains("of") ? text_member(value, "of") : std::string{}};
+    if (!tensor.of.empty() && tensor.is_parameter) {
+        throw json_error{fmt::format("has '{}' as a parameter and as a part of '{}'", tensor.name, tensor.of)};
+    }
     std::int64_t count = 0;
     if (__builtin_mul_overflow(tensor.shape.rows, tensor.shape.columns, &count) || count > most_elements) {
         throw json_error{fmt::format("has the tensor '{}' with {} x {} elements", tensor.name, tensor.shape.rows, tensor.shape.columns)};
@@ -121,6 +128,9 @@ void check_coverage(checkpoint_manifest const& manifest)
 {
     std::map<std::pair<std::string_view, tensor_role>, std::vector<index_box>> boxes;
     for (auto const& tensor : manifest.tensors) {
+        if (!tensor.of.empty() && std::none_of(manifest.tensors.begin(), manifest.tensors.end(), [&](auto const& t) { return t.name == tensor.of; })) {
+            throw json_error{fmt::format("has '{}', a part of '{}', but no such tensor", tensor.name, tensor.of)};
+        }
         for (auto const role : kept_roles) {
             if (!boxes.try_emplace({tensor.name, role}).second) {
                 throw json_error{fmt::format("has the tensor '{}' twice", tensor.name)};
@@ -221,7 +231,7 @@ state_digest checkpoint_manifest::digest() const
 {
     auto sum = digest_of_entries(*this);
     for (auto const& tensor : tensors) {
-        if (tensor.is_parameter && (tensor.scale_log2 || !tensor.row_scales_log2.empty())) {
+        if ((tensor.is_parameter || !tensor.of.empty()) && (tensor.scale_log2 || !tensor.row_scales_log2.empty())) {
             std::vector<int> const one{tensor.scale_log2.value_or(0)};
             sum += digest_of_scales(tensor.name, tensor.row_scales_log2.empty() ? one : tensor.row_scales_log2);
         }

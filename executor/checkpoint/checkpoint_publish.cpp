@@ -43,10 +43,11 @@ checkpoint_file write_tensors(output_file& out, std::string const& name, checkpo
     std::vector<std::span<std::byte const>> data;
     for (auto const role : roles) {
         for (auto const& tensor : part.tensors) {
-            checkpoint_entry entry{tensor.name, role, whole(tensor.shape), {}};
+            checkpoint_entry entry{tensor.name, role, tensor.box, {}};
             auto const& values = values_of(tensor, role);
             entry.digest = digest_of_box(entry, tensor.shape, values);
-            entries.push_back({entry_name(entry, tensor.shape), "F32", huggingface_shape(tensor.name, tensor.shape), 0, 0});
+            tensor_shape const of_box{tensor.box.row_end - tensor.box.row_begin, tensor.box.column_end - tensor.box.column_begin};
+            entries.push_back({entry_name(entry, tensor.shape), "F32", huggingface_shape(tensor.name, of_box), 0, 0});
             data.push_back(std::as_bytes(std::span{values}));
             file.entries.push_back(std::move(entry));
             proceed();

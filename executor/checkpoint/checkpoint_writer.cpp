@@ -6,9 +6,12 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -47,12 +50,43 @@ std::vector<rank_id> deal_writing(collection const& state, std::vector<std::vect
     return writers;
 }
 
+namespace {
+
+/// The rows of a part's piece, which lie `row` elements apart.
+std::vector<float> piece_of(std::vector<float> const& all, std::int64_t first, std::int64_t row, index_box const& box)
+{
+    std::vector<float> values;
+    values.reserve(static_cast<std::size_t>(elements(box)));
+    for (auto r = box.row_begin; r < box.row_end; ++r) {
+        auto const from = all.begin() + first + (r - box.row_begin) * row;
+        values.insert(values.end(), from, from + (box.column_end - box.column_begin));
+    }
+    return values;
+}
+
+void add_boxes(checkpoint_part& part, tensor_id t, tensor_info const& info, tensor_values&& values)
+{
+    if (info.shape == parameter_shape(info)) {
+        part.tensors.push_back({t, parameter_name(info), info.shape, whole(info.shape), std::move(values)});
+        return;
+    }
+    bool const side_by_side = info.shape.columns != info.part.whole.columns;
+    std::int64_t first = 0;
+    for (auto const& box : info.part.pieces) {
+        auto const of = [&](std::vector<float> const& all) { return piece_of(all, first, info.shape.columns, box); };
+        part.tensors.push_back({t, info.part.parameter, info.part.whole, box, {of(values.parameter), of(values.first_moment), of(values.second_moment)}});
+        first += side_by_side ? box.column_end - box.column_begin : elements(box);
+    }
+}
+
+}  // namespace
+
 checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id self, step_id step, generation_id generation)
 {
     checkpoint_part part{self, step, generation, {}};
     for (tensor_id t{0}; at(t) < writers.size(); ++t) {
         if (writers[at(t)] == self) {
-            part.tensors.push_back({t, state.info(t).name, state.info(t).shape, values_of(state.backend(), state.tensor(t))});
+            add_boxes(part, t, state.info(t), values_of(state.backend(), state.tensor(t)));
         }
     }
     return part;
@@ -61,8 +95,14 @@ checkpoint_part take_part(resident_state const& state, std::span<rank_id const> 
 std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state)
 {
     std::vector<checkpoint_tensor> result;
+    std::set<std::string_view> known;
     for (auto const& info : state.tensors) {
-        result.push_back({info.name, info.shape, info.is_parameter, std::nullopt});
+        if (known.insert(parameter_name(info)).second) {
+            result.push_back({parameter_name(info), parameter_shape(info), info.is_parameter, std::nullopt, {}, {}});
+        }
+        if (info.name != parameter_name(info)) {
+            result.push_back({info.name, info.shape, false, std::nullopt, {}, parameter_name(info)});
+        }
     }
     return result;
 }
@@ -70,12 +110,20 @@ std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state)
 std::vector<checkpoint_tensor> tensors_for_manifest(resident_state const& state)
 {
     auto result = tensors_for_manifest(state.info());
-    for (tensor_id t{0}; at(t) < result.size(); ++t) {
-        auto const scales = state.scales_of(t);
-        if (state.sums_in_rows(state.info(t))) {
-            result[at(t)].row_scales_log2.assign(scales.begin(), scales.end());
+    std::map<std::string_view, tensor_id> numbers;
+    for (tensor_id t{0}; at(t) < state.info().tensors.size(); ++t) {
+        numbers.emplace(state.info(t).name, t);
+    }
+    for (auto& listed : result) {
+        auto const found = numbers.find(listed.name);
+        if (found == numbers.end()) {
+            continue;  // a parameter whose parts have scales
+        }
+        auto const scales = state.scales_of(found->second);
+        if (state.sums_in_rows(state.info(found->second))) {
+            listed.row_scales_log2.assign(scales.begin(), scales.end());
         } else {
-            result[at(t)].scale_log2 = scales.front();
+            listed.scale_log2 = scales.front();
         }
     }
     return result;

@@ -31,10 +31,12 @@
 
 namespace rheo::inline v0 {
 
+/// A box of a parameter: all of it, or a piece of the part that a shard has.
 struct tensor_snapshot {
     tensor_id tensor;
-    std::string name;
-    tensor_shape shape;
+    std::string name;    ///< of the parameter
+    tensor_shape shape;  ///< of the parameter
+    index_box box;
     tensor_values values;
 };
 

@@ -273,7 +273,7 @@ fs::path import_huggingface(fs::path const& folder, fs::path const& run_folder)
                 table = values;
             }
             std::vector<float> const zeros(values.size());
-            part.tensors.push_back({t, tensor.name, tensor.shape, {std::move(values), zeros, zeros}});
+            part.tensors.push_back({t, tensor.name, tensor.shape, whole(tensor.shape), {std::move(values), zeros, zeros}});
         }
         check_others(file, known, table, weights_name);
         std::error_code error;

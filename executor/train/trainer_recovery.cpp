@@ -162,7 +162,7 @@ void trainer::keep_state_of_place(membership_plan const& next)
             resident_.drop(id);
         } else if (!resident_.holds(id) && from_) {
             expects(state_.now.step == from_->step(), "only the first state of a job can be read from its checkpoint");
-            resident_.put(id, from_->read(tensor.name));
+            resident_.put(id, from_->read(tensor));
         } else if (!resident_.holds(id)) {
             expects(state_.now.step.value == 0, "only the first state of a job can be made from the seed");
             initialise(resident_, id, job_->config.train.seed);

@@ -121,7 +121,7 @@ constexpr bool is_unchanged(layer_description const& layer)
 static_assert(is_unchanged(block_layer(gpt)) && is_unchanged(fused(block_layer(gpt))) && is_unchanged(embedding_layer(gpt)) &&
               is_unchanged(classifier_layer(gpt)));
 static_assert(is_unchanged(llama_block_layer(llama)) && is_unchanged(llama_embedding_layer(llama)) && is_unchanged(llama_classifier_layer(llama)));
-static_assert(sharding_error(block_layer(gpt), 8).empty() && sharding_error(embedding_layer(gpt), 16).empty());
+static_assert(sharding_error(block_layer(gpt), 8).empty() && sharding_error(embedding_layer(gpt), 8).empty());
 static_assert(heads_of(12, 4, 3, 2).queries == shard_range{6, 12} && heads_of(12, 4, 3, 2).keys == shard_range{2, 4});
 static_assert(heads_of(12, 2, 4, 1).queries == shard_range{3, 6} && heads_of(12, 2, 4, 1).keys == shard_range{0, 1} &&
               heads_of(12, 2, 4, 1).shared == shard_range{0, 2});

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "rheo/model/grid.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "support/catch.hpp"
@@ -161,4 +162,25 @@ TEST_CASE("memory_parts: state and activations match a replay")
     }
     CHECK(tried > 200);
     CHECK(gradients);
+}
+
+TEST_CASE("memory_parts: state on a grid is that of its collection")
+{
+    constexpr llama_shape grouped{.vocabulary = 83, .context = 16, .width = 64, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 96};
+    constexpr gpt_shape wide{.vocabulary = 83, .context = 16, .width = 64, .heads = 4, .blocks = 2, .tied = true};
+    for (int const grid : {2, 4}) {
+        for (auto const& model : {on_grid(fused(gpt_model(wide)), grid), on_grid(fused(llama_model(grouped)), grid)}) {
+            for (auto const& terms :
+                 {terms_of_ranks(shape, fp32, 2), memory_terms{.shape = shape, .policy = bf16}, memory_terms{.shape = shape, .policy = bf16_i32}}) {
+                for (int first = 0; first < 4; ++first) {
+                    for (int last = first + 1; last <= 4; ++last) {
+                        std::vector<layer_span> const held{{layer_id{first}, layer_id{last}}};
+                        CHECK(total(state_parts(model, held, terms)) == state_by_collection(model, held, terms));
+                    }
+                }
+                std::vector<layer_span> const ends{{layer_id{0}, layer_id{1}}, {layer_id{3}, layer_id{4}}};
+                CHECK(total(state_parts(model, ends, terms)) == state_by_collection(model, ends, terms));
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "examples.hpp"
+#include "rheo/model/grid.hpp"
 #include "rheo/model/state.hpp"
 #include "support/catch.hpp"
 
@@ -83,4 +84,17 @@ TEST_CASE("reduction_units: a tied-only layer has an empty unit")
     CHECK(units[2] == reduction_unit{{tensor_id{0}}, {layer_id{0}, layer_id{1}}});
     CHECK(units_of_stages(units, {layer_id{0}, layer_id{1}, layer_id{2}}) == units_by_stage{{reduction_id{2}}, {reduction_id{2}}});
     CHECK(units_of_stages(units, {layer_id{0}, layer_id{2}}) == units_by_stage{{reduction_id{2}}});
+}
+
+TEST_CASE("reduction_units: parts of a tied parameter are one unit")
+{
+    auto const model = on_grid(gpt_model({.vocabulary = 83, .context = 8, .width = 64, .heads = 4, .blocks = 2, .tied = true}), 4);
+    auto const state = state_of(model);
+    auto const units = reduction_units(state, 4);
+    REQUIRE(units.size() == 5);
+    REQUIRE(units[4].tensors.size() == 4);
+    for (auto const t : units[4].tensors) {
+        CHECK(parameter_name(state.tensors[at(t)]) == "wte.weight");
+        CHECK(state.tensors[at(t)].layers == units[4].layers);
+    }
 }
