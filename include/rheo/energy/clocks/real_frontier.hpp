@@ -92,7 +92,7 @@ constexpr search_effort effort_for(std::size_t operations)
 template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int64_t> steps_of(frontier const& f, std::int64_t fastest, std::int64_t end, std::int64_t steps)
 {
-    auto const unit = whole_unit(f.what.unit);
+    auto const unit = whole_unit(f.activities.unit);
     auto const& last = f.vertices.back();
     auto const step = std::max<std::int64_t>(in_whole_nanojoules(total_energy(f, last.cost, time_of(f, last.time))).count / steps, 1);
     std::vector<std::int64_t> result{fastest};
@@ -119,7 +119,7 @@ constexpr std::vector<std::int64_t> steps_of(frontier const& f, std::int64_t fas
 template <class OnlyWhenCalled = void>
 constexpr std::vector<std::int64_t> events_within(frontier const& f, std::int64_t deadline)
 {
-    auto const unit = whole_unit(f.what.unit);
+    auto const unit = whole_unit(f.activities.unit);
     auto const time = std::clamp<std::int64_t>(deadline / unit, f.vertices.back().time.count, f.vertices.front().time.count);
     std::vector<std::int64_t> result;
     for (auto const event : plan_at(f, ticks{static_cast<std::int32_t>(time)}).events) {
@@ -128,7 +128,7 @@ constexpr std::vector<std::int64_t> events_within(frontier const& f, std::int64_
     return result;
 }
 
-/// Goes on from the cheapest of what the search has and the relaxed plan rounded down. @pre the search meets the deadline
+/// Continues from the cheaper of the plan that the search has and the relaxed plan rounded down. @pre the search meets the deadline
 template <class OnlyWhenCalled = void>
 constexpr void restart_search(clock_search<>& search, frontier const& f, std::int64_t deadline)
 {
@@ -218,10 +218,10 @@ template <class OnlyWhenCalled = void>
 constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_option>> const& tables, std::vector<clocked_plan> const& others)
 {
     auto const& f = r.relaxed;
-    clock_search search{f.what, tables};
-    family_recorder<> recorder{r, f.what.curve_of.size()};
+    clock_search search{f.activities, tables};
+    family_recorder<> recorder{r, f.activities.curve_of.size()};
     auto const note = [&](auto const& s) { recorder.note_changes(s); };
-    auto const effort = effort_for(f.what.curve_of.size());
+    auto const effort = effort_for(f.activities.curve_of.size());
     auto const deadlines = steps_of(f, r.fastest, std::max(r.fastest, in_whole_nanoseconds(slowest_time(f))), effort.steps);
     recorder.begin_step(r.fastest);
     recorder.note_all(search);
@@ -230,7 +230,7 @@ constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_optio
         recorder.begin_step(deadlines[k == 0 ? 0 : k - 1]);
         for (; other < others.size() && in_whole_nanoseconds(others[other].time) <= deadlines[k]; ++other) {
             if (others[other].cost.count < search.cost()) {
-                search.restart(choices_of(f.what, tables, others[other]));
+                search.restart(choices_of(f.activities, tables, others[other]));
                 recorder.note_all(search);
             }
         }
@@ -247,7 +247,7 @@ constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_optio
 template <class OnlyWhenCalled = void>
 constexpr std::vector<int> choices_after(real_frontier const& r, std::size_t changes)
 {
-    std::vector<int> choices(r.relaxed.what.curve_of.size(), 0);
+    std::vector<int> choices(r.relaxed.activities.curve_of.size(), 0);
     for (std::size_t i = 0; i < changes; ++i) {
         choices[static_cast<std::size_t>(r.changes[i].operation)] = r.changes[i].option;
     }
@@ -259,12 +259,12 @@ template <class OnlyWhenCalled = void>
 constexpr std::vector<int> exact_choices(real_frontier const& r, std::vector<std::vector<whole_option>> const& tables, std::int64_t deadline, watts waiting)
 {
     auto const& f = r.relaxed;
-    clock_search search{f.what, tables};
+    clock_search search{f.activities, tables};
     restart_search(search, f, deadline);
-    search.exchange(deadline, effort_for(f.what.curve_of.size()).at_the_fastest, [](auto const&) {});
-    auto const tick = std::clamp<std::int64_t>(deadline / whole_unit(f.what.unit), f.vertices.back().time.count, f.vertices.front().time.count);
+    search.exchange(deadline, effort_for(f.activities.curve_of.size()).at_the_fastest, [](auto const&) {});
+    auto const tick = std::clamp<std::int64_t>(deadline / whole_unit(f.activities.unit), f.vertices.back().time.count, f.vertices.front().time.count);
     auto const flows = certify(f, ticks{static_cast<std::int32_t>(tick)}).flows;
-    return exact_clocks{f.what, tables, flows, waiting, deadline}.best(search.choices(), search.cost(), search.time());
+    return exact_clocks{f.activities, tables, flows, waiting, deadline}.best(search.choices(), search.cost(), search.time());
 }
 
 /// The frontier itself if its curves are hulls of the options, else that of the hulls.
@@ -278,11 +278,11 @@ constexpr frontier frontier_of_hulls(frontier const& f, std::vector<std::vector<
         }
         return curves;
     };
-    if (f.what.curves == hulls(f.what.unit)) {
+    if (f.activities.curves == hulls(f.activities.unit)) {
         return f;
     }
-    auto const unit = std::min(f.what.unit, microseconds(1.0));
-    return make_frontier(activity_network{f.what.network, hulls(unit), f.what.curve_of, unit}, f.waiting, frontier_begin::slowest);
+    auto const unit = std::min(f.activities.unit, microseconds(1.0));
+    return make_frontier(activity_network{f.activities.network, hulls(unit), f.activities.curve_of, unit}, f.waiting, frontier_begin::slowest);
 }
 
 }  // namespace detail
@@ -295,8 +295,8 @@ constexpr real_frontier make_real_frontier(frontier const& f, std::vector<std::v
                                            std::vector<clocked_plan> const& others = {})
 {
     auto const tables = detail::worth_choosing(options, blocking);
-    real_frontier result{detail::frontier_of_hulls(f, options, blocking), options, blocking, 0, 0, 0, detail::is_enumerable(f.what, tables), {}, {}};
-    result.fastest = detail::clock_search{f.what, tables}.time();
+    real_frontier result{detail::frontier_of_hulls(f, options, blocking), options, blocking, 0, 0, 0, detail::is_enumerable(f.activities, tables), {}, {}};
+    result.fastest = detail::clock_search{f.activities, tables}.time();
     result.end = std::max(result.fastest, in_whole_nanoseconds(slowest_time(f)));
     result.until = until.count * 1e9 < static_cast<double>(result.end) ? in_whole_nanoseconds(until) : result.end;
     if (!result.exact && result.until >= result.fastest) {

@@ -63,11 +63,11 @@ public:
 
     /// Begins with every rank at its highest clock.
     constexpr run_search(real_frontier const& r, switching_rule rule)
-        : network_{&r.relaxed.what.network}, rule_{rule}, waiting_{r.relaxed.waiting}, blocking_{r.blocking}
+        : network_{&r.relaxed.activities.network}, rule_{rule}, waiting_{r.relaxed.waiting}, blocking_{r.blocking}
     {
         auto const& all = network_->operations;
         for (std::size_t k = 0; k < all.size(); ++k) {
-            tables_.push_back(&r.options[static_cast<std::size_t>(r.relaxed.what.curve_of[k])]);
+            tables_.push_back(&r.options[static_cast<std::size_t>(r.relaxed.activities.curve_of[k])]);
             choice_.push_back(0);
         }
         for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
@@ -99,9 +99,9 @@ public:
         }
     }
 
-    constexpr clocked_plan plan(activity_network const& what, found_plan const& chosen)
+    constexpr clocked_plan plan(activity_network const& activities, found_plan const& chosen)
     {
-        auto result = plan_with(what, blocking_, [&](std::size_t k) { return (*tables_[k])[chosen.choice[k]]; });
+        auto result = plan_with(activities, blocking_, [&](std::size_t k) { return (*tables_[k])[chosen.choice[k]]; });
         result.time = nanoseconds(static_cast<double>(chosen.time));  // with the changes of clocks
         return result;
     }
@@ -344,7 +344,7 @@ inline constexpr std::int64_t switching_steps = 64;
 template <class OnlyWhenCalled = void>
 constexpr result<clocked_plan> round_to_clocks(real_frontier const& r, seconds deadline, switching_rule rule, waiting_until waits = waiting_until::deadline)
 {
-    if (rule == switching_rule{} || r.relaxed.what.curve_of.empty()) {
+    if (rule == switching_rule{} || r.relaxed.activities.curve_of.empty()) {
         return round_to_clocks(r, deadline, waits);
     }
     detail::run_search<> search{r, rule};
@@ -373,7 +373,7 @@ constexpr result<clocked_plan> round_to_clocks(real_frontier const& r, seconds d
             least = total;
         }
     }
-    return search.plan(r.relaxed.what, *best);
+    return search.plan(r.relaxed.activities, *best);
 }
 
 /// The same for one deadline. @pre as there
@@ -381,7 +381,7 @@ template <class OnlyWhenCalled = void>
 constexpr result<clocked_plan> round_to_clocks(frontier const& f, std::vector<std::vector<clock_option>> const& options, watts blocking, seconds deadline,
                                                switching_rule rule, waiting_until waits = waiting_until::deadline)
 {
-    auto const step = at_highest_clocks(f.what, options, blocking).time / static_cast<double>(detail::switching_steps);
+    auto const step = at_highest_clocks(f.activities, options, blocking).time / static_cast<double>(detail::switching_steps);
     return round_to_clocks(make_real_frontier(f, options, blocking, rule == switching_rule{} ? deadline : deadline + step), deadline, rule, waits);
 }
 

@@ -28,7 +28,7 @@ namespace rheo::inline v0 {
 
 /// The best order found and what is known of it.
 struct exact_answer {
-    program what;
+    rheo::program program;
     seconds makespan;
     seconds lower_bound;  ///< of every order; equal to the makespan when the search came to its end
     bool is_optimal;
@@ -105,7 +105,7 @@ public:
         if (root < best_.makespan) {
             explore(0);
         }
-        best_.is_optimal = best_.nodes <= most_nodes_ && !best_.what.rows.empty();
+        best_.is_optimal = best_.nodes <= most_nodes_ && !best_.program.rows.empty();
         best_.lower_bound = best_.is_optimal ? best_.makespan : root;
         return best_;
     }
@@ -116,7 +116,7 @@ private:
         seconds lag;
     };
     struct operation {
-        instruction what;
+        rheo::instruction instruction;
         std::size_t rank;
         seconds time;
         bytes takes;  ///< activations, as long as it is placed and not given back
@@ -147,7 +147,7 @@ private:
                     kind == 0 ? activation : bytes{},
                     kind == (request_->split ? 2U : 1U) ? activation : bytes{},
                     {}};
-        o.time = cost_of(request_->costs, o.what);
+        o.time = cost_of(request_->costs, o.instruction);
         if (kind == 0 && s % chain_ == 0 && m % slices == 0 && m >= between) {
             o.after.push_back({index(0, s, m - between), {}});
         }
@@ -202,9 +202,9 @@ private:
         }
         if (count == sorted_.size()) {
             best_.makespan = *std::max_element(clocks_.begin(), clocks_.end());
-            best_.what = form_;
+            best_.program = form_;
             for (auto const k : order_) {
-                best_.what.rows[operations_[k].rank].push_back(operations_[k].what);
+                best_.program.rows[operations_[k].rank].push_back(operations_[k].instruction);
             }
             return;
         }
@@ -306,14 +306,14 @@ constexpr result<exact_answer> exact_schedule(list_request const& request, long 
 {
     auto const known = list_schedule(request);
     if (known) {
-        return detail::branch_and_bound{request, most_nodes}.run(known->what, makespan(known->what, request.costs));
+        return detail::branch_and_bound{request, most_nodes}.run(known->program, makespan(known->program, request.costs));
     }
     if (request.copies == 1) {  // no order does with less: all stages hold a whole microbatch when its first backward begins
         return failure{known.error()};
     }
     detail::branch_and_bound search{request, most_nodes};
     auto found = search.run({}, search.whole_work());
-    if (found.what.rows.empty()) {
+    if (found.program.rows.empty()) {
         return failure{found.nodes > most_nodes ? "no order was found within the branches allowed" : "no order keeps within the memory cap"};
     }
     return found;
