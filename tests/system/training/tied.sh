@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tied.sh <rheo> <work folder>    a tied table of more elements than a rank joins at a time, in the middle of a row: one rank, which has both uses and nobody to sum with, ends with the digest of
+# tied.sh <rheo> <work folder>    a tied table of more elements than a rank joins at a time, in the middle of a row: one rank, which has both uses and no other rank to sum with, ends with the digest of
 # two that have one use each and of two pipelines of one rank, with sums of either kind.
 set -u
 rheo=$1
