@@ -90,7 +90,7 @@ train slow-and-lost 4 "${emulated[@]}" --set power.pace=machine --inject slow:0@
 expect "with a slow rank and a lost one it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest slow-and-lost)"
 
-# Stopped on the way and gone on with: the joules of both parts are in the last table, as they are in the records.
+# Stopped on the way and resumed: the joules of both parts are in the last table, as they are in the records.
 train stopped 4 "${emulated[@]}" --set train.steps=100000 --max-time 2s
 expect "a job that runs out of time ends so" 75 $?
 steps=$(grep -c '"kind":"step"' stopped/metrics.jsonl)
