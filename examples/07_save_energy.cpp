@@ -35,19 +35,19 @@ constexpr made_network planned()
 }
 
 constexpr auto calm = [] {
-    auto const what = planned();
-    auto const f = make_frontier(what.what, blocking * 3.0);
-    return clock_plan_of(pipeline, f, *round_to_clocks(f, what.options, blocking, fastest_time(f)));
+    auto const made = planned();
+    auto const f = make_frontier(made.activities, blocking * 3.0);
+    return clock_plan_of(pipeline, f, *round_to_clocks(f, made.options, blocking, fastest_time(f)));
 }();
 
 int main()
 {
-    auto const what = planned();
-    auto const f = make_frontier(what.what, blocking * 3.0);
+    auto const made = planned();
+    auto const f = make_frontier(made.activities, blocking * 3.0);
     std::printf("computations at their clocks in MHz, a line per rank:");
     int row = -1;
     for (auto const& i : clocked(pipeline, calm)) {
-        std::printf("%s%s@%.0f", i.row == row ? " " : "\n", to_string(i.what).c_str(), i.clock.count);
+        std::printf("%s%s@%.0f", i.row == row ? " " : "\n", to_string(i.instruction).c_str(), i.clock.count);
         row = i.row;
     }
     std::printf("\nno loss of time: %.3f s, %.1f J\n", calm.time.count, calm.energy.count);
@@ -55,6 +55,6 @@ int main()
         auto const plan = *at(f, fastest_time(f) * late);
         auto const least = total_energy(f, plan.cost, time_of(f, plan.time));
         std::printf("deadline x %.1f: %.3f s, no less than %.1f J: %s\n", late, time_of(f, plan.time).count, least.count,
-                    verify(f.what, certify(f, plan.time)) ? "proved" : "not proved");
+                    verify(f.activities, certify(f, plan.time)) ? "proved" : "not proved");
     }
 }

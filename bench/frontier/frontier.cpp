@@ -77,12 +77,12 @@ void solve(benchmark::State& state, profile const& measured, cost_fit fit, front
     std::size_t vertices = 0;
     double ticks_passed = 0;
     for (auto _ : state) {
-        auto const f = make_frontier(made.what, blocking * static_cast<double>(stages_of(measured)), begin);
+        auto const f = make_frontier(made.activities, blocking * static_cast<double>(stages_of(measured)), begin);
         vertices = f.vertices.size();
         ticks_passed = (f.vertices.front().time - f.vertices.back().time).count;
         benchmark::DoNotOptimize(f.events.data());
     }
-    state.counters["operations"] = static_cast<double>(made.what.curve_of.size());
+    state.counters["operations"] = static_cast<double>(made.activities.curve_of.size());
     state.counters["vertices"] = static_cast<double>(vertices);
     state.counters["ticks"] = ticks_passed;
 }
@@ -98,7 +98,7 @@ BENCHMARK(made_up_hull)->ArgsProduct({{12, 48, 192, 768}, {4}})->ArgsProduct({{8
 void look_up(benchmark::State& state)
 {
     auto const made = problem(made_up(8), 12, cost_fit::hull);
-    auto const f = make_frontier(made.what, blocking * 8.0);
+    auto const f = make_frontier(made.activities, blocking * 8.0);
     auto const deadline = (fastest_time(f) + slowest_time(f)) * 0.5;
     for (auto _ : state) {
         benchmark::DoNotOptimize(at(f, deadline)->durations.data());
@@ -110,7 +110,7 @@ BENCHMARK(look_up)->Unit(benchmark::kMicrosecond);
 void real_clocks(benchmark::State& state, bool all)
 {
     auto const made = problem(made_up(8), static_cast<int>(state.range(0)), cost_fit::hull);
-    auto const f = make_frontier(made.what, blocking * 8.0);
+    auto const f = make_frontier(made.activities, blocking * 8.0);
     std::size_t points = 0;
     for (auto _ : state) {
         auto const real = make_real_frontier(f, made.options, blocking, all ? slowest_time(f) : fastest_time(f));
@@ -128,7 +128,7 @@ BENCHMARK(real_clocks_for_the_fastest)->Arg(12)->Arg(96)->Unit(benchmark::kMilli
 void look_up_real_clocks(benchmark::State& state)
 {
     auto const made = problem(made_up(8), 12, cost_fit::hull);
-    auto const f = make_frontier(made.what, blocking * 8.0);
+    auto const f = make_frontier(made.activities, blocking * 8.0);
     auto const real = make_real_frontier(f, made.options, blocking, slowest_time(f));
     auto const deadline = (fastest_time(f) + slowest_time(f)) * 0.5;
     for (auto _ : state) {
@@ -140,10 +140,10 @@ BENCHMARK(look_up_real_clocks)->Unit(benchmark::kMicrosecond);
 void certificate_checked(benchmark::State& state)
 {
     auto const made = problem(made_up(8), 12, cost_fit::hull);
-    auto const f = make_frontier(made.what, blocking * 8.0);
+    auto const f = make_frontier(made.activities, blocking * 8.0);
     auto const claim = certify(f, f.vertices[f.vertices.size() / 2].time);
     for (auto _ : state) {
-        benchmark::DoNotOptimize(verify(f.what, claim).bound);
+        benchmark::DoNotOptimize(verify(f.activities, claim).bound);
     }
 }
 BENCHMARK(certificate_checked)->Unit(benchmark::kMicrosecond);
@@ -157,12 +157,12 @@ void carried_over(benchmark::State& state)
     for (auto _ : state) {
         auto const made = problem(measured, microbatches, cost_fit::hull);
         auto const steady =
-            find_steady_state([&](int m) { return problem(measured, m, cost_fit::hull).what; }, blocking * 8.0, {.from = 48, .to = microbatches / 4});
+            find_steady_state([&](int m) { return problem(measured, m, cost_fit::hull).activities; }, blocking * 8.0, {.from = 48, .to = microbatches / 4});
         if (!steady) {
             state.SkipWithError("no steady state");
             return;
         }
-        auto const curve = continued_curve(*steady, made.what, microbatches);
+        auto const curve = continued_curve(*steady, made.activities, microbatches);
         proved = static_cast<bool>(continued_at(*steady, curve, microbatches, curve.vertices.back().time));
     }
     state.counters["proved"] = proved ? 1.0 : 0.0;
@@ -175,26 +175,26 @@ std::string as_json(made_network const& made)
     std::ostringstream text;
     text.precision(17);
     text << "{\"curves\":[";
-    for (auto const& curve : made.what.curves) {
-        text << (&curve == made.what.curves.data() ? "" : ",") << "{\"first\":" << curve.times.front().count << ",\"costs\":[";
+    for (auto const& curve : made.activities.curves) {
+        text << (&curve == made.activities.curves.data() ? "" : ",") << "{\"first\":" << curve.times.front().count << ",\"costs\":[";
         for (auto t = curve.times.front(); t <= curve.times.back(); t += ticks{1}) {
             text << (t == curve.times.front() ? "" : ",") << in_joules(cost_at(curve, t)).count;
         }
         text << "]}";
     }
     text << "],\"operations\":[";
-    for (std::size_t k = 0; k < made.what.curve_of.size(); ++k) {
-        text << (k == 0 ? "" : ",") << made.what.curve_of[k];
+    for (std::size_t k = 0; k < made.activities.curve_of.size(); ++k) {
+        text << (k == 0 ? "" : ",") << made.activities.curve_of[k];
     }
     text << "],\"edges\":[";
-    auto const& all = made.what.network.operations;
+    auto const& all = made.activities.network.operations;
     bool first = true;
     for (std::size_t a = 0; a < all.size(); ++a) {
         for (std::size_t b = 0; b < all.size(); ++b) {
             bool const next = b == a + 1 && all[a].row == all[b].row;
-            bool const up = all[a].what.kind == instruction_kind::forward;
-            bool const passes =
-                all[a].what.kind == all[b].what.kind && all[a].what.item == all[b].what.item && all[b].what.stage == all[a].what.stage + (up ? 1 : -1);
+            bool const up = all[a].instruction.kind == instruction_kind::forward;
+            bool const passes = all[a].instruction.kind == all[b].instruction.kind && all[a].instruction.item == all[b].instruction.item &&
+                                all[b].instruction.stage == all[a].instruction.stage + (up ? 1 : -1);
             if (next || passes) {
                 text << (first ? "[" : ",[") << a << "," << b << "]";
                 first = false;
@@ -217,8 +217,8 @@ void compare_models()
             auto const network = make_event_network(p);
             auto const fitted = *make_activity_network(network, measured, {blocking, cost_fit::exponential});
             auto const hull = *make_activity_network(network, measured, {blocking});
-            auto const theirs = make_frontier(fitted.what, blocking * 8.0, frontier_begin::slowest);
-            auto const ours = make_frontier(hull.what, blocking * 8.0);
+            auto const theirs = make_frontier(fitted.activities, blocking * 8.0, frontier_begin::slowest);
+            auto const ours = make_frontier(hull.activities, blocking * 8.0);
             auto const buckets = buckets_of(fitted, blocking);
             auto const real_frontier = make_real_frontier(ours, hull.options, blocking, slowest_time(ours));
             int points = 0;
@@ -267,7 +267,7 @@ void coarse_clocks()
             }
         }
         auto const made = problem(measured, microbatches, cost_fit::hull);
-        auto const f = make_frontier(made.what, blocking * static_cast<double>(stages));
+        auto const f = make_frontier(made.activities, blocking * static_cast<double>(stages));
         auto const tables = detail::worth_choosing(made.options, blocking);
         auto const real = make_real_frontier(f, made.options, blocking, slowest_time(f));
         double mean[2] = {0.0, 0.0};
@@ -278,8 +278,8 @@ void coarse_clocks()
             auto const deadline = fastest_time(f) + (slowest_time(f) - fastest_time(f)) * (k / 60.0);
             auto const end = in_whole_nanoseconds(deadline);
             auto const flows = certify(f, std::max(detail::ticks_within(f, deadline), f.vertices.back().time)).flows;
-            auto const bound = total_energy(f, least_cost_by(made.what, made.options, blocking, flows, deadline), deadline);
-            detail::clock_search plain{made.what, tables};
+            auto const bound = total_energy(f, least_cost_by(made.activities, made.options, blocking, flows, deadline), deadline);
+            detail::clock_search plain{made.activities, tables};
             plain.round_down(detail::events_within(f, end), detail::rounding::windows);
             (void)plain.meet(end);
             plain.fill(end, [](auto const&) {});
@@ -306,7 +306,7 @@ void against_lowtime(int microbatches)
     }
     auto const made = problem(measured, microbatches, cost_fit::exponential);
     auto const begin = std::chrono::steady_clock::now();
-    auto const f = make_frontier(made.what, blocking * 8.0, frontier_begin::slowest);
+    auto const f = make_frontier(made.activities, blocking * 8.0, frontier_begin::slowest);
     auto const ours = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     auto name = (std::filesystem::temp_directory_path() / "rheo-frontier-").string() + std::string(6, 'X');  // which mkstemp replaces
     int const file = mkstemp(name.data());

@@ -33,7 +33,7 @@ void write_file(std::string const& name, std::string const& text)
 /// Rows from the slowest time to the fastest: at each unit that was asked for; else at each millisecond, or each unit if that is longer.
 void print_csv(frontier_study const& s, frontier_options const& options)
 {
-    auto const unit = in_whole_nanoseconds(s.curve.what.unit);
+    auto const unit = in_whole_nanoseconds(s.curve.activities.unit);
     auto const step = static_cast<std::int32_t>(options.unit.empty() ? std::max<std::int64_t>(1, 1'000'000 / unit) : 1);
     auto const fastest = s.curve.vertices.back().time.count;
     auto const steps = (s.curve.vertices.front().time.count - fastest) / step;
@@ -56,9 +56,9 @@ void print_json(frontier_study const& s, frontier_options const& options)
 {
     nlohmann::ordered_json clocks;
     std::size_t k = 0;
-    for (std::size_t row = 0; row < s.what.rows.size(); ++row) {
+    for (std::size_t row = 0; row < s.program.rows.size(); ++row) {
         clocks.push_back(nlohmann::ordered_json::array());
-        for (auto const& i : s.what.rows[row]) {
+        for (auto const& i : s.program.rows[row]) {
             if (is_compute(i.kind)) {
                 clocks.back().push_back({{"instruction", to_string(i)}, {"clock_MHz", s.chosen.options[k++].clock.count}});
             }
@@ -75,13 +75,13 @@ void print_json(frontier_study const& s, frontier_options const& options)
     chosen["proved"] = s.unproved.empty();
     chosen["bound_J"] = s.bound.count;
     chosen["rounding_loss_J"] = std::max(0.0, (energy - s.bound).count);
-    chosen["clock_changes"] = switches(s.made.what.network, s.chosen);
+    chosen["clock_changes"] = switches(s.made.activities.network, s.chosen);
     chosen["clocks"] = clocks;
     nlohmann::ordered_json const report{{"schedule", options.schedule},
-                                        {"ranks", s.what.rows.size()},
+                                        {"ranks", s.program.rows.size()},
                                         {"microbatches", options.microbatches},
                                         {"fit", options.fit},
-                                        {"unit_s", s.curve.what.unit.count},
+                                        {"unit_s", s.curve.activities.unit.count},
                                         {"blocking_power_W", s.blocking.count},
                                         {"highest_clocks", as_json(s, s.highest)},
                                         {"fastest_clocks", as_json(s, s.fastest)},
@@ -94,8 +94,8 @@ void print_json(frontier_study const& s, frontier_options const& options)
 void print_table(frontier_study const& s, frontier_options const& options)
 {
     fmt::print("{} on {} ranks, {} microbatches: {} computations, {} points, times in units of {:g} ms, {:g} W per waiting device\n\n", options.schedule,
-               s.what.rows.size(), options.microbatches, s.made.what.curve_of.size(), s.curve.vertices.size(), in_milliseconds(s.curve.what.unit),
-               s.blocking.count);
+               s.program.rows.size(), options.microbatches, s.made.activities.curve_of.size(), s.curve.vertices.size(),
+               in_milliseconds(s.curve.activities.unit), s.blocking.count);
     fmt::print("                                                                 saved against all at the\n");
     fmt::print("     time s   of fastest  {:>17}   at real clocks J   highest clock   fastest clock\n", s.fitted ? "fitted model J" : "relaxed J");
     for (int row = 0; row <= table_rows; ++row) {
@@ -120,7 +120,7 @@ void print_table(frontier_study const& s, frontier_options const& options)
     if (s.until > s.chosen.time) {
         fmt::print("                             and waits until {:.6f} s, which is in the energy of all three\n", s.until.count);
     }
-    fmt::print("                             {} changes of clocks in an iteration\n", switches(s.made.what.network, s.chosen));
+    fmt::print("                             {} changes of clocks in an iteration\n", switches(s.made.activities.network, s.chosen));
     if (s.carried_over) {
         fmt::print("                             carried over from a shorter program in the same steady state\n");
     }
@@ -144,7 +144,7 @@ int frontier(frontier_options const& options)
         write_file(options.svg, to_svg(s.hull, s.chosen));
     }
     if (!options.emit_header.empty()) {
-        write_file(options.emit_header, to_header(s.what, s.hull, s.chosen));
+        write_file(options.emit_header, to_header(s.program, s.hull, s.chosen));
     }
     if (options.json) {
         print_json(s, options);

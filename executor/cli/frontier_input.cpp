@@ -122,13 +122,13 @@ made_network network_for(program const& p, frontier_input const& input, frontier
                          fmt::format("{}: {}{}", options.profile, made.error(),
                                      whole && !split ? "; the schedule splits backwards: --input-gradient-share 0.5 takes half of each measured one" : "")};
     }
-    auto const units = length_at(made->what, curve_end::cheapest);
+    auto const units = length_at(made->activities, curve_end::cheapest);
     if (units >= std::numeric_limits<std::int32_t>::max()) {
         throw exit_error{exit_code::usage,
                          fmt::format("--microbatches {} at units of {:g} s: the slowest iteration takes {:.0f} s, more units than can be counted; "
                                      "choose fewer microbatches or a --unit of {:.0f}us or more",
-                                     options.microbatches, made->what.unit.count, static_cast<double>(units) * made->what.unit.count,
-                                     std::ceil(static_cast<double>(units) * in_microseconds(made->what.unit) / 2e9))};
+                                     options.microbatches, made->activities.unit.count, static_cast<double>(units) * made->activities.unit.count,
+                                     std::ceil(static_cast<double>(units) * in_microseconds(made->activities.unit) / 2e9))};
     }
     return *std::move(made);
 }

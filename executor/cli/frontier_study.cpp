@@ -73,12 +73,13 @@ struct solved {
 /// @param end of the iteration: at the chosen deadline, or at T* if that is earlier
 solved solve_whole(frontier_study& s, seconds end)
 {
-    s.hull = solve(s.made.what, s.blocking * static_cast<double>(s.what.rows.size()), s.waits() ? frontier_begin::slowest : frontier_begin::least_energy);
+    s.hull =
+        solve(s.made.activities, s.blocking * static_cast<double>(s.program.rows.size()), s.waits() ? frontier_begin::slowest : frontier_begin::least_energy);
     auto const time = std::max(detail::ticks_within(s.hull, end), s.hull.vertices.back().time);
     auto claim = certify(s.hull, time);
-    auto unproved = verify(s.hull.what, claim).error;
+    auto unproved = verify(s.hull.activities, claim).error;
     if (!s.waits() && end >= slowest_time(s.hull)) {  // then plans that are slower still are bounded by a flow of what waiting draws
-        claim.flows = flow_for(s.hull.what, claim.events, detail::waiting_per_tick(s.hull.what, s.hull.waiting));
+        claim.flows = flow_for(s.hull.activities, claim.events, detail::waiting_per_tick(s.hull.activities, s.hull.waiting));
     }
     return {s.hull, std::move(claim.flows), std::move(unproved)};
 }
@@ -86,8 +87,8 @@ solved solve_whole(frontier_study& s, seconds end)
 /// Long programs: the curve from two shorter ones, and plans of a fixed number of times, each proved. Nothing where that is not so.
 std::optional<solved> carry_over(frontier_study& s, frontier_input const& input, frontier_options const& options, seconds end)
 {
-    auto const ranks = static_cast<int>(s.what.rows.size());
-    auto const make = [&](int microbatches) { return network_for(program_for(input, microbatches, options), input, options).what; };
+    auto const ranks = static_cast<int>(s.program.rows.size());
+    auto const make = [&](int microbatches) { return network_for(program_for(input, microbatches, options), input, options).activities; };
     steady_search const where{.from = 6 * ranks, .to = options.microbatches / 4};
     for (auto microbatches = where.from; microbatches <= where.to; microbatches *= 2) {
         for (auto const m : {microbatches, microbatches + where.period}) {
@@ -100,7 +101,7 @@ std::optional<solved> carry_over(frontier_study& s, frontier_input const& input,
     if (!steady) {
         return std::nullopt;
     }
-    auto const curve = continued_curve(*steady, s.made.what, options.microbatches);
+    auto const curve = continued_curve(*steady, s.made.activities, options.microbatches);
     auto const slowest = curve.vertices.front().time;
     auto const fastest = curve.vertices.back().time;
     std::vector<continued_plan> plans;
@@ -115,8 +116,9 @@ std::optional<solved> carry_over(frontier_study& s, frontier_input const& input,
         }
     }
     auto const time = std::max(detail::ticks_within(curve, end), fastest);
-    auto chosen = time < slowest ? continued_at(*steady, curve, options.microbatches, time)
-                                 : detail::continued_with(*steady, curve, options.microbatches, slowest, detail::waiting_per_tick(curve.what, curve.waiting));
+    auto chosen = time < slowest
+                      ? continued_at(*steady, curve, options.microbatches, time)
+                      : detail::continued_with(*steady, curve, options.microbatches, slowest, detail::waiting_per_tick(curve.activities, curve.waiting));
     if (!chosen || !proved_least(*steady, curve, options.microbatches)) {
         return std::nullopt;
     }
@@ -138,7 +140,7 @@ void choose(frontier_study& s, frontier_options const& options, solved const& fo
     }
     s.chosen = *real;
     s.unproved = found.unproved;
-    auto const& p = s.made.what;
+    auto const& p = s.made.activities;
     s.bound = s.waits() ? in_joules(least_cost_by(p, s.made.options, s.blocking, found.flows, deadline)) + s.hull.waiting * std::max(s.until, s.chosen.time)
                         : least_energy_by(p, s.made.options, s.blocking, found.flows, s.hull.waiting, s.fastest.time, deadline);
 }
@@ -150,31 +152,31 @@ frontier_study make_study(frontier_options const& options)
     auto const asked = read_input(options);
     auto const input = with_fit(asked, cost_fit::hull, asked.request.unit);
     frontier_study s{};
-    s.what = program_for(input, options.microbatches, options);
-    s.made = network_for(s.what, input, options);
+    s.program = program_for(input, options.microbatches, options);
+    s.made = network_for(s.program, input, options);
     s.blocking = input.request.blocking;
-    s.highest = at_highest_clocks(s.made.what, s.made.options, s.blocking);
-    s.fastest = at_fastest_clocks(s.made.what, s.made.options, s.blocking);
+    s.highest = at_highest_clocks(s.made.activities, s.made.options, s.blocking);
+    s.fastest = at_fastest_clocks(s.made.activities, s.made.options, s.blocking);
     s.until = time_option("--straggler", options.straggler);
     s.fitted = asked.request.fit == cost_fit::exponential;
     // Where clocks may not change at each computation, those of the fastest plan may be out of reach: no time is lost against the highest then.
     auto const no_loss = options.switch_latency.empty() && options.dwell.empty() ? s.fastest.time : s.highest.time;
     auto const deadline = s.waits() ? s.until : options.deadline.empty() ? no_loss : time_option("--deadline", options.deadline);
     bool const lists = options.json || options.csv || !options.svg.empty();  // these show all vertices
-    bool const is_long = !lists && !s.waits() && options.microbatches >= 24 * static_cast<int>(s.what.rows.size());
+    bool const is_long = !lists && !s.waits() && options.microbatches >= 24 * static_cast<int>(s.program.rows.size());
     auto carried = is_long ? carry_over(s, input, options, deadline) : std::nullopt;
     auto const found = carried ? std::move(*carried) : solve_whole(s, deadline);
 
     auto const own = milliseconds(1.0);  // the published method's unit
     std::vector<clocked_plan> published;
     std::optional<rheo::frontier> theirs;
-    if (s.made.what.curve_of.size() <= most_published && input.shortest >= own) {
-        auto const fitted = network_for(s.what, with_fit(asked, cost_fit::exponential, own), options);
-        theirs = solve(fitted.what, s.hull.waiting, frontier_begin::slowest);
+    if (s.made.activities.curve_of.size() <= most_published && input.shortest >= own) {
+        auto const fitted = network_for(s.program, with_fit(asked, cost_fit::exponential, own), options);
+        theirs = solve(fitted.activities, s.hull.waiting, frontier_begin::slowest);
         published = published_plans(fitted, *theirs, s.blocking);
     }
-    if (s.fitted && (!theirs || theirs->what.unit != (options.unit.empty() ? own : asked.request.unit))) {
-        theirs = solve(network_for(s.what, asked, options).what, s.hull.waiting, frontier_begin::slowest);
+    if (s.fitted && (!theirs || theirs->activities.unit != (options.unit.empty() ? own : asked.request.unit))) {
+        theirs = solve(network_for(s.program, asked, options).activities, s.hull.waiting, frontier_begin::slowest);
     }
     s.curve = s.fitted ? std::move(*theirs) : s.hull;
     s.real = make_real_frontier(found.plans, s.made.options, s.blocking, {std::numeric_limits<double>::max()}, published);

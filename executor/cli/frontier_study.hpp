@@ -19,7 +19,7 @@ namespace rheo::cli {
 inline constexpr int table_rows = 10;
 
 struct frontier_study {
-    program what;
+    rheo::program program;
     watts blocking;
     made_network made;       ///< by the hull
     rheo::frontier hull;     ///< without plans where it was carried over from a shorter program

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the launcher's environment says before MPI is started, so that a mistake in a config is found by all
-// ranks alike, said by one of them, and nothing has to be taken down.
+// ranks alike, reported by one of them, and nothing has to be taken down.
 
 #include <charconv>
 #include <cstdlib>

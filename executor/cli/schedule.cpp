@@ -93,7 +93,7 @@ chosen_schedule read_schedule(std::string const& path, int slices)
     if (!read) {
         throw exit_error{exit_code::usage, fmt::format("{}: {}", path, read.error())};
     }
-    return {path, "a file", std::move(read->what), read->microbatches};
+    return {path, "a file", std::move(read->program), read->microbatches};
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ public:
     /// By whose permission its clock is set, in a word or two; empty: it is left alone. Waits a moment until that is known.
     std::string permission() const;
 
-    /// What has been said about its clock since the last time.
+    /// Messages about its clock since the last call.
     std::vector<std::string> news();
 
     /// From now on it computes the stages between these cuts.

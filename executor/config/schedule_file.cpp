@@ -36,10 +36,10 @@ result<any_schedule> read_schedule_file(std::string const& path)
     if (!read) {
         return failure{path + ": " + read.error()};
     }
-    if (position_count(placement_of(read->what)) != static_cast<int>(read->what.rows.size()) || in_order_of_stages(read->what).rows.back().empty()) {
+    if (position_count(placement_of(read->program)) != static_cast<int>(read->program.rows.size()) || in_order_of_stages(read->program).rows.back().empty()) {
         return failure{path + ": a row has no stage, but every rank of a pipeline has one"};
     }
-    auto& read_once = known[path] = std::make_unique<written_schedule>(path, in_order_of_stages(std::move(read->what)), read->microbatches);
+    auto& read_once = known[path] = std::make_unique<written_schedule>(path, in_order_of_stages(std::move(read->program)), read->microbatches);
     return any_schedule{static_cast<detail::schedule_family const&>(*read_once)};
 }
 

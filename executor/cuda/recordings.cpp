@@ -31,7 +31,7 @@ auto recordings::recorded(std::function<void()> const& work) -> graph
         if (drawn != nullptr) {
             cudaGraphDestroy(drawn);
         }
-        cudaGetLastError();  // the work has said it
+        cudaGetLastError();  // the work has reported it
         throw;
     }
     check(cudaStreamEndCapture(stream, &drawn), "cudaStreamEndCapture");

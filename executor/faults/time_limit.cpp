@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// One write: lines of several ranks do not mix. The rank is the launcher's: MPI may not have said it yet.
+/// One write: lines of several ranks do not mix. The rank is the launcher's: MPI may not know it yet.
 void say(std::string const& message)
 {
     char const* const rank = std::getenv("PMIX_RANK");

@@ -20,6 +20,7 @@
 #include "executor/config/toml.hpp"
 #include "executor/records/metrics_log.hpp"
 #include "executor/records/record_files.hpp"
+#include "executor/records/recorded_memory.hpp"
 #include "executor/records/report.hpp"
 #include "rheo/trace/json_lines.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -70,8 +71,7 @@ struct records::impl {
     rank_id rank;
     bool quiet;
     bool is_reporter = false;
-    bytes peak_of_activations = {};
-    bytes planned_activations = {};
+    memory_record memory{};
     bool rewrites = false;      // the progress line is one line of a terminal
     bool line_open = false;     // the cursor stands in it
     appended_file trace = {};
@@ -226,11 +226,7 @@ void records::alone(std::string_view message)
     }
 }
 
-void records::activations(bytes peak, bytes planned)
-{
-    impl_->peak_of_activations = peak;
-    impl_->planned_activations = planned;
-}
+void records::memory(memory_record const& record) { impl_->memory = record; }
 
 void records::flush()
 {
@@ -241,9 +237,13 @@ void records::flush()
     rusage used{};
     if (::getrusage(RUSAGE_SELF, &used) == 0) {
         try {
-            impl_->write_rank_file({{"peak_memory_bytes", std::int64_t{used.ru_maxrss} * 1024},
-                                    {"peak_activation_bytes", impl_->peak_of_activations.count},
-                                    {"planned_activation_bytes", impl_->planned_activations.count}});
+            json sizes{{"peak_memory_bytes", std::int64_t{used.ru_maxrss} * 1024}};
+            auto const measured = recorded_memory(impl_->memory.measured);
+            for (std::size_t i = 0; auto const& part : recorded_memory(impl_->memory.planned)) {
+                sizes[fmt::format("planned_{}_bytes", part.name)] = part.size.count;
+                sizes[fmt::format("measured_{}_bytes", part.name)] = measured[i++].size.count;
+            }
+            impl_->write_rank_file(sizes);
         } catch (exit_error const&) {  // the one without this number stays
         }
     }

@@ -6,7 +6,7 @@
 // Every rank gets every record and keeps the newest ones, so that any of them can speak next and adds what the last one
 // had not written. The run folder:
 //   config.toml            the effective config
-//   ranks/<r>.json         process id and host of each rank; its peak of memory when it has ended in order
+//   ranks/<r>.json         process id and host of each rank; its memory when it has ended in order
 //   plan.json, command     the plan that it began with; where no loss is survived, the line that continues
 //   metrics.jsonl          one object per line, "kind": start, step, redo, evaluation, recovery, checkpoint, note, end; undone: a step, redo or
 //                          evaluation ("was") that a later start went back behind. So each step is there once, each end belongs to the start before it
@@ -23,6 +23,7 @@
 
 #include "executor/config/config.hpp"
 #include "executor/records/record_files.hpp"
+#include "rheo/plan/memory_parts.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/trace/event.hpp"
@@ -64,6 +65,12 @@ struct step_record {
 struct evaluation_record {
     step_id step;                ///< steps committed
     double loss = 0;             ///< nats per token of the validation split; NaN: not finite
+};
+
+/// The memory of this rank in a whole step.
+struct memory_record {
+    memory_parts planned;
+    memory_parts measured;       ///< see recorded_memory.hpp
 };
 
 /// A change of the members: how long each part of it took on the reporter, what was lost and what was salvaged.
@@ -137,7 +144,7 @@ public:
     void checkpoint(checkpoint_record const& record);
     void note(std::string_view message);          ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
     void alone(std::string_view message);         ///< a note that only this rank has; a rank that is not the reporter prints it as an error
-    void activations(bytes peak, bytes planned);   ///< of this rank in a whole step; kept in its file when the job ends
+    void memory(memory_record const& record);      ///< kept in this rank's file when the job ends
     void flush();                                  ///< everything recorded is in the files when it returns
     void finish(final_record const& record);       ///< flushes; reporter: report.json, the final table
 

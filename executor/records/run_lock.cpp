@@ -118,7 +118,7 @@ lock_answer run_lock::join(std::string const& folder)
         return {false, fmt::format("run folder {}: another launch has taken it{}", folder, other)};
     }
     if (error != 0) {
-        release();  // the rank that began has said so
+        release();  // the rank that began has reported it
     }
     return {true, {}};
 }

@@ -29,10 +29,10 @@ bool same_everywhere(mpi::messenger& messages, std::span<std::uint64_t const> nu
 /// Waits until all members have come here. Polled, with the pace of any wait: inside an agreement an MPI would spin. @throws mpi::peer_lost
 void wait_for_all(mpi::messenger& messages);
 
-/// What each member said, by position. @throws mpi::peer_lost
+/// The value of each member, by position. @throws mpi::peer_lost
 std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std::span<std::int64_t const> mine);
 
-/// What the first member said. @throws mpi::peer_lost
+/// The value of the first member. @throws mpi::peer_lost
 void broadcast(mpi::messenger& messages, std::vector<std::int64_t>& words);
 
 }  // namespace rheo::inline v0

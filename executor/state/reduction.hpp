@@ -40,6 +40,9 @@ public:
     /// All of it, for the update. What is in place becomes floats there: @pre then the step is committed
     float const* gradient(tensor_id tensor);
 
+    /// The buffer that the update reads the gradient from; nothing where it is in place.
+    bytes buffer_bytes() const { return {static_cast<std::int64_t>(values_.size() * sizeof(float))}; }
+
     reduction_unit const& unit() const { return *unit_; }
     bool posted() const { return phase_ != phase::idle; }
 

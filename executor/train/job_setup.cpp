@@ -42,7 +42,7 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
         p.error = {code, std::move(message)};
         return p;
     };
-    if (auto const fault = check(model); fault.what != model_error::kind::none) {
+    if (auto const fault = check(model); fault.error != model_error::kind::none) {
         return no(exit_code::usage, "the model cannot be run: " + to_string(fault));
     }
     if (auto message = longer_than_positions(model, given.train.microbatch.tokens); !message.empty()) {

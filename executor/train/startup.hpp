@@ -47,7 +47,7 @@ struct startup {
     std::string folder{};               ///< of this run: the configured one, or that of a fork
     std::optional<checkpoint> from{};   ///< the state to begin with; none: that of the seed
     std::vector<std::string> notes{};   ///< for people, the same on all ranks
-    energy_so_far drawn{};              ///< by the run that is gone on with
+    energy_so_far drawn{};              ///< by the run that is resumed
     steps_so_far so_far{};              ///< of its steps
     std::optional<ended_run> ended{};   ///< the run had committed all its steps, and nothing is left to do
     std::string device{};               ///< in: this rank's device, for people

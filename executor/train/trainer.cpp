@@ -10,6 +10,7 @@
 
 #include "executor/os/exit_without_finalize.hpp"
 #include "executor/plan/planning.hpp"
+#include "executor/state/measured_state.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
 
@@ -167,7 +168,8 @@ void trainer::prepare_programs(section_work work)
         }
     }
     if (position_of(section_.plan, self_).found) {
-        section_.activations = item_bytes(memory_parts_of(section_.plan, job_->model, job_->config, self_));
+        section_.planned_memory = memory_parts_of(section_.plan, job_->model, job_->config, self_);
+        section_.measured_state = measured_state(resident_, layers_in(layers_of(section_.plan, self_)));
     }
 }
 

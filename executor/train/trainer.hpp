@@ -26,6 +26,7 @@
 #include "executor/train/parts/step_totals.hpp"
 #include "executor/train/rank_services.hpp"
 #include "executor/train/worker.hpp"
+#include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/recover/protocol.hpp"
@@ -69,7 +70,8 @@ private:
         std::optional<section_work> work{};  ///< none: they are to be made
         rheo::plan plan{};
         std::vector<program> programs{};
-        bytes activations{};                 ///< planned for this rank in a whole step
+        memory_parts planned_memory{};       ///< of this rank in a whole step
+        parameter_bytes measured_state{};    ///< of this rank in that step, without reduced gradients
     };
 
     /// What is known of an attempt when its section has ended, the same on every rank.

@@ -68,7 +68,9 @@ void trainer::train_section(run_section const& action)
         [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
         [this](std::span<use_id const> uses, microbatch_id m) { note(state_, uses, m); }, unused);
     if (action.work == section_work::whole) {
-        with_->record.activations(worker_->peak_of_activations(), section_.activations);
+        auto measured = worker_->measured_memory();
+        measured.state += section_.measured_state;
+        with_->record.memory({.planned = section_.planned_memory, .measured = measured});
     }
 }
 

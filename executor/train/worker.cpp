@@ -61,6 +61,16 @@ std::vector<stage*> worker::stages() const
     return here;
 }
 
+memory_parts worker::measured_memory() const
+{
+    memory_parts parts{.activations = meter_.peak(), .recompute_buffer = recompute_buffers_.allocated()};
+    for (auto const& r : reductions_) {
+        bool const of_parameters = state_->info(r.unit().tensors.front()).is_parameter;
+        parts.state.reduced += of_parameters ? r.buffer_bytes() : bytes{};
+    }
+    return parts;
+}
+
 int worker::message_of(int stage, int item) const { return stage * static_cast<int>(items_in_messages(job_->config.train)) + item; }
 
 worker::inflight_item& worker::item_of(item_key key)

@@ -22,6 +22,7 @@
 #include "executor/state/reduction.hpp"
 #include "executor/train/job.hpp"
 #include "executor/train/rank_services.hpp"
+#include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/trace/event.hpp"
@@ -48,7 +49,8 @@ public:
     std::vector<stage*> stages() const;  ///< those that live here, in their order
     std::deque<reduction>& reductions() { return reductions_; }
     std::int64_t contributions() const { return contributions_; }  ///< made so far, (use, item) pairs
-    bytes peak_of_activations() const { return meter_.peak() + recompute_buffers_.allocated(); }   ///< in the last section
+    /// What it has in a section, part by part: reduced gradients, and what the last section held at most for its items.
+    memory_parts measured_memory() const;
 
     /// Interprets a row that does `work`. `wanted` says whether the contribution of an item is to be added, `contributed` gets the
     /// uses of those that were, ascending, when an operation is complete, and `computed` is called once for each computation. An item is a microbatch, or slice j

@@ -15,6 +15,7 @@
 #include "rheo/energy/clocks/straggler.hpp"
 #include "rheo/energy/clocks/svg.hpp"
 #include "rheo/energy/clocks/switching.hpp"
+#include "rheo/energy/clocks/switching_rule.hpp"
 #include "rheo/energy/clocks/two_clocks.hpp"
 #include "rheo/energy/clocks/whole_options.hpp"
 #include "rheo/energy/frontier/activity_network.hpp"

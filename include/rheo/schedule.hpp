@@ -59,6 +59,7 @@
 #include "rheo/schedule/families/zb_h1.hpp"
 #include "rheo/schedule/families/zb_h2.hpp"
 #include "rheo/schedule/families/zb_v.hpp"
+#include "rheo/schedule/search/exact_answer.hpp"
 #include "rheo/schedule/search/exact_search.hpp"
 #include "rheo/schedule/search/list_schedule.hpp"
 #include "rheo/schedule/transform/building_block.hpp"

@@ -69,7 +69,7 @@ public:
             return;
         }
         auto* const words = reinterpret_cast<unsigned*>(target_.state);
-        if (largest > __ldcg(words + 1)) {  // mostly another warp has said as much: then no warp waits for its turn
+        if (largest > __ldcg(words + 1)) {  // mostly another warp has stored as much: then no warp waits for its turn
             atomicMax(words + 1, largest);  // sizes are not negative: their bits are in their order
         }
         if (flags != 0) {

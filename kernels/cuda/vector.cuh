@@ -111,7 +111,7 @@ __device__ void store(T* run, std::int64_t count, std::int64_t index, chunk<T> c
     std::int64_t const first = index * chunk_size<T>;
     if constexpr (Whole) {
         if (first < count) {
-            // said by name, because of an assignment the compiler makes four stores
+            // spelled out, because the compiler turns an assignment into four stores
             __stwb(reinterpret_cast<uint4*>(run + first), uint4{values.words[0], values.words[1], values.words[2], values.words[3]});
         }
     } else {

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The sum of what the shards of a layer computed apart, each alone: products whose inner dimension is cut. Values are added in the type that is computed
-// in, by the tree of shard_grid.hpp, so the sum has the same bits whoever had which shards; then the bias, then one rounding to what is stored. What comes
-// in are nodes of the tree: single shards, or sums of several that another rank has added. With one shard it is the product with its bias, bit by bit.
+// in, by the tree of shard_grid.hpp, so the sum has the same bits however shards are spread over ranks; then the bias, then one rounding to what is
+// stored. What comes in are nodes of the tree: single shards, or sums of several that another rank has added. With one shard it is the product with its
+// bias, bit by bit.
 
 #include <array>
 #include <cstdint>

@@ -8,7 +8,7 @@ runner=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-alive() { # a dead process that nobody has waited for (Z) is gone
+alive() { # a zombie (Z) is gone
   case $(sed 's/.*) //; s/ .*//' "/proc/$(cat "$1")/stat" 2>/dev/null) in '' | Z | X) echo gone ;; *) echo alive ;; esac
 }
 

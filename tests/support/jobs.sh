@@ -37,9 +37,9 @@ kill_job() { # <run folder>: as if the power failed. The launcher (of this sessi
 value() { # <key> <run folder>: a text of the report
   sed -n "s/^  \"$1\": \"\(.*\)\",\{0,1\}\$/\1/p" "$2/report.json" 2>/dev/null
 }
-as_planned() { # <run folder>: that its ranks held as much of activations at most as the plan predicted
-  expect "$1: measured activations are those planned" 0 "$(cat "$1"/ranks/*.json | tr -d ' \n' | grep -o '"peak_activation_bytes":[0-9]*,"planned_activation_bytes":[0-9]*' |
-    awk -F '[:,]' '$2 != $4 || $2 == 0 {++n} END {print n + (NR == 0)}')"
+as_planned() { # <run folder>: each part of its ranks' memory, state and activations, has the size that the plan predicted
+  expect "$1: measured memory is as planned" 0 "$(cat "$1"/ranks/*.json | tr -d ' \n' | grep -o '"planned_[a-z_]*_bytes":[0-9]*,"measured_[a-z_]*_bytes":[0-9]*' |
+    awk -F '[:,]' '$2 != $4 || ($1 ~ /activations|master|moments|accumulators/ && $2 == 0) {++n} END {print n + (NR == 0)}')"
 }
 pid_of() { # <run folder> <rank, or * for all>
   # shellcheck disable=SC2086

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The program `rheo` as its users start it: which exit code, and what it said where.
+// The program `rheo` as its users start it: its exit code, and what it wrote to each stream.
 
 #include <cstdlib>
 #include <filesystem>

@@ -30,7 +30,7 @@ struct repeat {};
 
 /// Why a list of layers is no model, and where.
 struct model_error {
-    enum class kind { none, empty, does_not_read_tokens, widths_differ, does_not_end_in_loss, layer_does_not_fit, loss_is_narrow } what = kind::none;
+    enum class kind { none, empty, does_not_read_tokens, widths_differ, does_not_end_in_loss, layer_does_not_fit, loss_is_narrow } error = kind::none;
     int layer = 0;  ///< the culprit
     int gives = 0;  ///< columns that the layer before it writes; of a narrow loss: tokens that the first layer reads
     int takes = 0;  ///< columns that it reads
@@ -47,26 +47,26 @@ constexpr model_error check_neighbours(model_description const& model)
 {
     using enum model_error::kind;
     if (model.layers.empty()) {
-        return {.what = empty};
+        return {.error = empty};
     }
     if (model.layers.front().in_width != 0) {
-        return {.what = does_not_read_tokens, .takes = model.layers.front().in_width};
+        return {.error = does_not_read_tokens, .takes = model.layers.front().in_width};
     }
     for (std::size_t i = 1; i < model.layers.size(); ++i) {
         auto const gives = model.layers[i - 1].out_width;
         auto const takes = model.layers[i].in_width;
         if (gives != takes || takes == 0) {
-            return {.what = widths_differ, .layer = static_cast<int>(i), .gives = gives, .takes = takes};
+            return {.error = widths_differ, .layer = static_cast<int>(i), .gives = gives, .takes = takes};
         }
     }
     auto const last = static_cast<int>(model.layers.size()) - 1;
     if (model.layers.back().out_width != 0) {
-        return {.what = does_not_end_in_loss, .layer = last, .gives = model.layers.back().out_width};
+        return {.error = does_not_end_in_loss, .layer = last, .gives = model.layers.back().out_width};
     }
     auto const& first_ops = model.layers.front().ops;
     auto const& last_ops = model.layers.back().ops;
     if (!first_ops.empty() && !last_ops.empty() && last_ops.back().in_width < first_ops[0].in_width) {
-        return {.what = loss_is_narrow, .layer = last, .gives = first_ops[0].in_width, .takes = last_ops.back().in_width};
+        return {.error = loss_is_narrow, .layer = last, .gives = first_ops[0].in_width, .takes = last_ops.back().in_width};
     }
     return {};
 }
@@ -78,12 +78,12 @@ constexpr model_error check_neighbours(model_description const& model)
 template <class OnlyWhenCalled = void>
 constexpr model_error check(model_description const& model)
 {
-    if (auto const fault = detail::check_neighbours(model); fault.what != model_error::kind::none) {
+    if (auto const fault = detail::check_neighbours(model); fault.error != model_error::kind::none) {
         return fault;
     }
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
         if (auto const within = error_of(model.layers[i]); !within.empty()) {
-            return {.what = model_error::kind::layer_does_not_fit, .layer = static_cast<int>(i), .within = within};
+            return {.error = model_error::kind::layer_does_not_fit, .layer = static_cast<int>(i), .within = within};
         }
     }
     return {};
@@ -93,7 +93,7 @@ constexpr model_error check(model_description const& model)
 inline std::string to_string(model_error fault)
 {
     auto const where = "layer " + std::to_string(fault.layer);
-    switch (fault.what) {
+    switch (fault.error) {
     case model_error::kind::none: return {};
     case model_error::kind::empty: return "a model needs at least one layer";
     case model_error::kind::does_not_read_tokens: return where + " must read tokens but takes " + std::to_string(fault.takes) + " columns";
@@ -191,7 +191,7 @@ constexpr model_error fault_of_layers()
 template <class... Layers>
 struct model_check {
     static constexpr model_error fault = fault_of_layers<Layers...>();
-    static constexpr neighbours<fault.what, fault.layer, fault.gives, fault.takes> verdict{};
+    static constexpr neighbours<fault.error, fault.layer, fault.gives, fault.takes> verdict{};
 };
 
 }  // namespace detail

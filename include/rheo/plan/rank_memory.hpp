@@ -4,6 +4,7 @@
 // The memory of a rank under a plan: the one place that goes from plan and rank to the parts (plan/memory_parts.hpp), for planning, reports and runs.
 
 #include "rheo/model/model.hpp"
+#include "rheo/partition/cuts.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
@@ -13,10 +14,15 @@
 
 namespace rheo::inline v0 {
 
-/// What the memory of the plan's ranks depends on besides plan and model.
+/// What the memory of the plan's ranks depends on besides plan and model. A pipeline with two copies of the model counts twice: each of them has a holder
+/// of every layer, and their sums are joined.
 constexpr memory_terms memory_terms_of(plan const& p, microbatch_shape shape, dtype_policy const& policy)
 {
-    return terms_of_ranks(shape, policy, static_cast<int>(p.pipelines.size()));
+    int holders = 0;
+    for (auto const& pipeline : p.pipelines) {
+        holders += static_cast<int>(pipeline.stages.size()) / stage_count(pipeline.cuts);
+    }
+    return terms_of_ranks(shape, policy, holders);
 }
 
 /// What a rank needs, part by part; nothing for a spare. @pre the plan's schedule is known, its cuts are the model's

@@ -175,7 +175,7 @@ result<pipeline_frontier> make_pipeline_frontier(plan const& p, std::size_t pipe
         return failure{made.error()};
     }
     auto const waiting = request.costs.blocking * static_cast<double>(compute.rows.size());
-    return pipeline_frontier{make_frontier(std::move(made->what), waiting, frontier_begin::slowest), std::move(made->options)};
+    return pipeline_frontier{make_frontier(std::move(made->activities), waiting, frontier_begin::slowest), std::move(made->options)};
 }
 
 /// Clocks for pipelines that end a step together: at the request's deadline, but no later than where they draw least; and no earlier
@@ -204,12 +204,12 @@ result<chosen_clocks> choose_clocks(array_view<pipeline_frontier const* const> p
         chosen.time = std::max(chosen.time, real->time);
         cost += in_joules(real->cost);
         waiting += p->curve.waiting;
-        auto& rows = chosen.clocks.emplace_back(static_cast<std::size_t>(p->curve.what.network.rows));
-        auto const at_highest = at_highest_clocks(p->curve.what, p->options, request.costs.blocking);
+        auto& rows = chosen.clocks.emplace_back(static_cast<std::size_t>(p->curve.activities.network.rows));
+        auto const at_highest = at_highest_clocks(p->curve.activities, p->options, request.costs.blocking);
         highest += in_joules(at_highest.cost);
         end_of_highest = std::max(end_of_highest, at_highest.time);
         for (std::size_t k = 0; k < real->options.size(); ++k) {
-            rows[static_cast<std::size_t>(p->curve.what.network.operations[k].row)].push_back(real->options[k].clock);
+            rows[static_cast<std::size_t>(p->curve.activities.network.operations[k].row)].push_back(real->options[k].clock);
         }
     }
     chosen.at_highest = highest + waiting * end_of_highest;

@@ -118,7 +118,7 @@ private:
         auto const p = schedule_(ranks, microbatches);
         auto made = make_activity_network(make_event_network(array_view{&p, 1}, {{transfer_times(stages, p)}, {}}).network, stages, request_);
         expects(static_cast<bool>(made), "a template's program computes what its profile was measured for");
-        return std::move(made->what);
+        return std::move(made->activities);
     }
 
     ProgramOf schedule_;

@@ -3,7 +3,7 @@
 
 // How an attempt of a step ends, and how a job ends. The outcome is read from flags that were reduced
 // over all ranks inside the attempt, so every rank whose attempt ran to its end reads the same one;
-// it counts only after the agreement said that this was every rank.
+// it counts only after the agreement confirmed that this was every rank.
 
 #include <cstdint>
 

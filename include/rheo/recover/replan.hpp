@@ -29,7 +29,7 @@ struct recovery_plan {
     bool degraded = false;  ///< fewer than f + 1 copies of each layer
     reshard_plan copies;    ///< of committed state, from what the members hold to what they are to hold
     salvage_plan salvage;
-    std::string error;  ///< why there are no pipelines; what can be salvaged is known without them
+    std::string error;  ///< why there are no pipelines; no result<T>, because what can be salvaged is known without them
 
     friend bool operator==(recovery_plan const&, recovery_plan const&) = default;
 };

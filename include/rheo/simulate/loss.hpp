@@ -103,8 +103,8 @@ finished_work finished_on(timed_row const& row, stage_id stage, rank_id rank)
 {
     finished_work result{rank, row.pipeline, stage, {}};
     for (auto const& t : row.instructions) {
-        if (stage_of(t.what) == stage && (t.what.kind == instruction_kind::backward || t.what.kind == instruction_kind::weight_gradient)) {
-            result.microbatches.insert(microbatch_of(t.what));
+        if (stage_of(t.instruction) == stage && (t.instruction.kind == instruction_kind::backward || t.instruction.kind == instruction_kind::weight_gradient)) {
+            result.microbatches.insert(microbatch_of(t.instruction));
         }
     }
     return result;
@@ -175,7 +175,7 @@ interrupted_step rehearse_losses(modelled_step const& step, array_view<modelled_
         std::erase_if(row.instructions, [&](auto const& t) { return step.begin + t.start >= heard; });
         bool const lost = detail::is_lost(losses.first(early), rank);
         // A wait that had not ended when the loss was heard of has not succeeded.
-        while (!lost && !row.instructions.empty() && !is_work(row.instructions.back().what.kind) && step.begin + row.instructions.back().end > heard) {
+        while (!lost && !row.instructions.empty() && !is_work(row.instructions.back().instruction.kind) && step.begin + row.instructions.back().end > heard) {
             row.instructions.pop_back();
         }
         detail::add_events(result.events, step, row);

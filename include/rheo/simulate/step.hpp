@@ -75,9 +75,9 @@ template <class OnlyWhenCalled = void>
 void add_events(std::vector<trace_event>& events, modelled_step const& step, timed_row const& row)
 {
     for (auto const& t : row.instructions) {
-        if (is_event(t.what.kind)) {
-            events.push_back({rank_of(step, row), activity_of(t.what.kind), row.pipeline, stage_of(t.what), t.what.item, step.generation, step.step,
-                              step.attempt, step.begin + t.start, step.begin + t.end});
+        if (is_event(t.instruction.kind)) {
+            events.push_back({rank_of(step, row), activity_of(t.instruction.kind), row.pipeline, stage_of(t.instruction), t.instruction.item, step.generation,
+                              step.step, step.attempt, step.begin + t.start, step.begin + t.end});
         }
     }
 }

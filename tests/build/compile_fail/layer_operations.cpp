@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers whose operations do not fit what they declare: the sentence of the run-time refusal, said by the compiler.
+// Layers whose operations do not fit what they declare: the message of the run-time check, from the compiler.
 // expect: rheo: an operation does not fit the slots and parameters that its layer declares
 // expect: "operation 0 (linear) uses parameter \'weight\', which must be 32 x 32, but it is 32 x 8"
 // expect: "operation 0 (linear) writes slot 1, which must be 32 columns wide, but it is 8"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 1F1B with each receive right before its use: two neighbours send to each other and nobody receives.
+// 1F1B with each receive right before its use: two neighbours send to each other and neither receives.
 // expect: rheo: this schedule, lowered like this, hangs under this transport
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/families/proved.hpp"

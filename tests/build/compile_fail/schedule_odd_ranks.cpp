@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DualPipe on an odd number of ranks: the sentence of the run-time refusal, said by the compiler.
+// DualPipe on an odd number of ranks: the message of the run-time check, from the compiler.
 // expect: rheo: this schedule runs in two directions and needs an even number of ranks
 #include "rheo/schedule/families/dualpipe.hpp"
 #include "rheo/schedule/families/proved.hpp"

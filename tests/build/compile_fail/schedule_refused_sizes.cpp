@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of sizes that their schedules cannot have: the sentence of each run-time refusal, said by the compiler.
+// Programs of sizes that their schedules cannot have: each with the message of the run-time check, from the compiler.
 // expect: "a schedule needs at least one rank"
 // expect: "a step has no negative number of microbatches"
 // expect: "this schedule has no choice of chunks per rank"

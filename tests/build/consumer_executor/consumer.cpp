@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of somebody else with the installed executor: one step of a small model in the folder it is started in.
+// A program outside of rheo with the installed executor: one step of a small model in the folder it is started in.
 #include <fstream>
 #include <string>
 

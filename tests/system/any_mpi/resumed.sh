@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# resumed.sh <work folder> <rheo of the build with ULFM>: jobs on an MPI that ends everybody when a rank is lost. They train to
+# resumed.sh <work folder> <rheo of the build with ULFM>: jobs on an MPI that ends all ranks when one is lost. They train to
 # the same bits as one rank of the other build; they say that losses are resumed only and keep the line that goes
 # on; after kill -9 of a rank the same command resumes.
 set -u
@@ -38,7 +38,7 @@ rc=$?
 expect "the launcher ends the job with the lost rank" 1 $((rc != 0))
 [[ -e killed/report.json ]] && { echo "FAILED: the job ended before its rank was killed"; failures=$((failures + 1)); }
 sh killed/command >again.out 2>&1
-expect "the kept line goes on" 0 $?
+expect "the kept line resumes the job" 0 $?
 expect "from a checkpoint" 1 "$(grep -cE 'resuming after [0-9]+0 steps' again.out)"
 expect "to the digest of the undisturbed job" "$(value digest undisturbed)" "$(value digest killed)"
 [[ $(value digest killed) == $(value digest undisturbed) ]] || cat again.out

@@ -9,7 +9,7 @@
 
 namespace campaign {
 
-/// Jobs that nobody disturbs: all layouts, schedules and thread counts end with the same bits.
+/// Jobs without failures: all layouts, schedules and thread counts end with the same bits.
 bool same_bits(driver& drive);
 
 /// Ranks that end themselves at named points of a step or of a recovery.
@@ -30,7 +30,7 @@ bool random_kills(driver& drive, std::uint64_t seed);
 /// The last copy of a layer dies: the job says so and ends.
 bool no_replica(driver& drive);
 
-/// One job, one change of its members after another: ranks are killed or told to leave, ranks that wait take their places.
+/// One job, one change of its members after another: ranks are killed or drained, ranks that wait take their places.
 bool members_change(driver& drive, std::uint64_t seed, int ranks, int changes);
 
 }  // namespace campaign

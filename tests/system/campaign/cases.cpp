@@ -346,7 +346,7 @@ std::vector<job_case> clock_cases_on_slices(bool all)
 
 std::vector<job_case> no_replica_cases()
 {
-    // nobody keeps a second copy when no loss is to be survived
+    // no rank keeps a second copy when no loss has to be survived
     layout const pair{.pipelines = "2", .ranks = 2, .shares = "8", .failures = 0};
     layout const four{.pipelines = "4", .ranks = 4, .shares = "8", .failures = 0};
     std::vector<job_case> cases;

@@ -139,7 +139,7 @@ std::vector<std::string> faults_of(job_case const& what, evidence const& found, 
     }
 
     // What is recomputed is what is missing: in the last section of an attempt as many contributions are made
-    // as the attempt's last recovery said, and all of them where there was none.
+    // as the attempt's last recovery recorded, and all of them where there was none.
     for (auto const& r : found.recoveries) {
         bool const computes = r.step < what.steps;
         if (r.pairs_salvaged + r.pairs_missing != r.pairs_total || (computes ? expected.pairs != 0 && r.pairs_total != expected.pairs : r.pairs_total != 0)) {
@@ -177,11 +177,14 @@ std::vector<std::string> faults_of_memory(std::filesystem::path const& folder, i
     std::vector<std::string> wrong;
     for (int rank = 0; rank < ranks; ++rank) {
         auto const file = json::parse(text_of(folder / "ranks" / (std::to_string(rank) + ".json")), nullptr, false);
-        auto const number = [&](char const* key) { return file.is_object() ? file.value(key, std::int64_t{-1}) : -1; };
-        auto const peak = number("peak_activation_bytes");
-        auto const planned = number("planned_activation_bytes");
-        if (peak <= 0 || peak != planned) {
-            wrong.push_back(words("rank ", rank, " held ", peak, " bytes of activations at most, the plan says ", planned));
+        auto const number = [&](std::string const& key) { return file.is_object() ? file.value(key, std::int64_t{-1}) : -1; };
+        for (std::string const part :
+             {"master_parameters", "moments", "stored_parameters", "accumulators", "reduced_gradients", "activations", "recompute_buffer"}) {
+            auto const measured = number("measured_" + part + "_bytes");
+            auto const planned = number("planned_" + part + "_bytes");
+            if (measured < 0 || measured != planned || (part == "activations" && measured == 0)) {
+                wrong.push_back(words("rank ", rank, " has ", measured, " bytes of ", part, ", the plan says ", planned));
+            }
         }
     }
     return wrong;

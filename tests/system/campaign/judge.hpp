@@ -66,7 +66,7 @@ struct reference {
 /// Everything that is wrong with a run of the case. Which deaths there should have been is another question.
 std::vector<std::string> faults_of(job_case const& what, evidence const& found, reference const& expected);
 
-/// Ranks whose peak of activations was not the one that the plan predicted. @param ranks of the job, which nobody disturbed
+/// Ranks whose measured memory differs from the plan, part by part. @param ranks of a job without failures
 std::vector<std::string> faults_of_memory(std::filesystem::path const& folder, int ranks);
 
 /// The faults of the case that did not happen as they should: each must be announced by the rank, once, and be in the

@@ -83,7 +83,7 @@ bool members_change(driver& drive, std::uint64_t seed, int ranks, int changes)
         left_in_job.insert(left_in_job.end(), r.left.begin(), r.left.end());
     }
     if (lost_in_job != killed || left_in_job != left) {
-        wrong.push_back("the recoveries name other ranks than those that were killed or told to leave, or in another order");
+        wrong.push_back("the recoveries name other ranks than those that were killed or drained, or in another order");
     }
     auto const grown = growth(found.recoveries);
     wrong.insert(wrong.end(), grown.begin(), grown.end());

@@ -99,7 +99,7 @@ bool phases_hit(driver& drive)
         auto const name = name_of(where);
         for (auto const phase : phases) {
             if (by_phase.of(name, std::string{phase}) == 0) {
-                std::printf("FAILED  nobody died at %s of %s\n", std::string{phase}.c_str(), name.c_str());
+                std::printf("FAILED  no rank died at %s of %s\n", std::string{phase}.c_str(), name.c_str());
                 good = false;
             }
         }

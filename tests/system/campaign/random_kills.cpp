@@ -77,7 +77,7 @@ bool random_kills(driver& drive, std::uint64_t seed)
         auto const begun = clock::now();
         for (auto const& s : shots[i]) {
             wait_for(run, begun, s.at * (long_steps + 1));
-            if (run.running().running()) {  // else the number may belong to somebody else by now
+            if (run.running().running()) {  // else the number may belong to another process by now
                 ::kill(processes[static_cast<std::size_t>(s.rank)], SIGKILL);
             }
         }

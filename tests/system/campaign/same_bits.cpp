@@ -15,7 +15,7 @@ bool same_bits(driver& drive)
         auto const found = run.finish();
         auto wrong = faults_of(cases[i], found, expected);
         if (!found.recoveries.empty()) {
-            wrong.push_back("a job that nobody disturbed recovers");
+            wrong.push_back("a job without failures recovers");
         }
         if (found.pairs_by_survivors != expected.pairs * 5) {
             wrong.push_back(std::to_string(found.pairs_by_survivors) + " pairs were computed, expected " + std::to_string(expected.pairs * 5));

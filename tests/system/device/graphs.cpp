@@ -174,7 +174,7 @@ TEST_CASE("graphs: graph launches per step equal computations")
     auto const check = [&](way const& w, std::uint64_t predicted, outcome const& expected) {
         std::vector<std::uint64_t> launched;
         CHECK(run(model, fp32, w, &launched) == expected);
-        if (graphs_so_far()) {  // nobody counts on a GPU
+        if (graphs_so_far()) {  // not counted on a GPU
             CHECK(launched.back() == predicted);
         }
     };

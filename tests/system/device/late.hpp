@@ -14,6 +14,6 @@ struct late {
     late& operator=(late const&) = delete;
 };
 
-/// The kernels, and the graphs, launched so far; none: nobody counts.
+/// The kernels, and the graphs, launched so far; none: they are not counted.
 std::optional<std::uint64_t> launches_so_far();
 std::optional<std::uint64_t> graphs_so_far();

@@ -140,7 +140,7 @@ TEST_CASE("stage: kernel launches of a block match the model")
         device->wait();
         auto const begin = launches_so_far();
         if (!begin) {
-            SUCCEED("nobody counts launches on a GPU");
+            SUCCEED("launches are not counted on a GPU");
             return;
         }
         block->forward(a, {}, none);

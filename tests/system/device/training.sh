@@ -13,7 +13,7 @@ emulated() { [[ ${RHEO_EMULATED_DEVICE:-} == 1 ]]; }
 all() { [[ ${RHEO_TRAININGS:-all} == all ]]; }
 # shellcheck source=tests/support/jobs.sh
 . "$(dirname "$0")/../../support/jobs.sh"
-job() { # <run folder> <ranks> [arguments]: a training with the keys, which come before what it is told besides
+job() { # <run folder> <ranks> [arguments]: a training with the keys, which come before its other arguments
   local folder=$1 ranks=$2
   shift 2
   train "$folder" "$ranks" "${keys[@]}" "$@"

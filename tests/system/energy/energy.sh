@@ -50,7 +50,7 @@ expect "rheo plan shows the plan that was run, clocks included" "$(plan_lines cl
 train again 4 --plan planned.json "${emulated[@]}"
 expect "which is read again" "0 $digest" "$? $(value digest again)"
 
-# Slow from step 3 to step 8: two steps until everybody believes it, two until they believe that it is over.
+# Slow from step 3 to step 8: two steps until all ranks count it as slow, two until none does.
 train straggler 4 "${emulated[@]}" --inject slow:1@3-8:1.4
 expect "with a slow rank it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest straggler)"
@@ -74,7 +74,7 @@ expect "which were precomputed" "yes 0" "$(grep -q '^clocks precomputed for .* p
 expect "what was left of that step and the evaluation ran at clocks of the plan" 0 $?
 expect "what the lost rank drew is counted" 0 "$(grep -c 'its meter was not read' lost.out)"
 
-# Two losses in one step: their plan was precomputed, too. Without a page that the ranks of a host share nobody has seen the meters of the lost ones.
+# Two losses in one step: their plan was precomputed, too. Without a page that the ranks of a host share, no rank has seen the meters of the lost ones.
 train two-lost 4 "${emulated[@]}" --set run.watchdog.stopped_s=0 --inject kill:2@8:idle --inject kill:3@8:idle
 expect "with two ranks lost it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest two-lost)"
@@ -90,7 +90,7 @@ train slow-and-lost 4 "${emulated[@]}" --set power.pace=machine --inject slow:0@
 expect "with a slow rank and a lost one it ends" 0 $?
 expect "with the same bits" "$digest" "$(value digest slow-and-lost)"
 
-# Stopped on the way and gone on with: the joules of both parts are in the last table, as they are in the records.
+# Stopped on the way and resumed: the joules of both parts are in the last table, as they are in the records.
 train stopped 4 "${emulated[@]}" --set train.steps=100000 --max-time 2s
 expect "a job that runs out of time ends so" 75 $?
 steps=$(grep -c '"kind":"step"' stopped/metrics.jsonl)
@@ -104,5 +104,5 @@ expect "which are more" yes "$(awk -v a="$before" -v b="$(sum_of_joules stopped)
 sed 's/^4,.*//' layers.csv >short.csv
 train refused 4 "${emulated[@]}" --set power.clock_profile=short.csv
 expect "a profile of too few layers is bad data" 4 $?
-expect "and said so" 1 "$(grep -c 'short.csv: a profile of 4 stages, but the model has 5 layers' refused.out)"
+expect "and reports it" 1 "$(grep -c 'short.csv: a profile of 4 stages, but the model has 5 layers' refused.out)"
 exit $((failures > 0))

@@ -4,7 +4,7 @@
 // energy_judge <run folder> <first step> <last step> [<slow rank> <factor>]: whether the committed steps of a training with the plan
 // of its folder ran at the clocks that the library chooses, drew what it foretells within 2 %, and took no more than 2 % longer.
 // Time is the devices': each computation at the recorded clock, as its profile says, in the order and with the waiting of the program.
-// What the machine adds to that depends on who else runs on it, so no wall time is judged but one: nobody computes less than
+// What the machine adds to that depends on who else runs on it, so no wall time is judged but one: no rank computes less than
 // its device takes.
 #include <algorithm>
 #include <cstdio>
@@ -75,11 +75,11 @@ account replayed(run_folder const& run, profile const& layers, std::int64_t step
                 return result;
             }
             auto const& event = events[k];
-            expect(static_cast<instruction_kind>(event.activity) == o.what.kind && event.item == o.what.item, "the order of the computations");
+            expect(static_cast<instruction_kind>(event.activity) == o.instruction.kind && event.item == o.instruction.item, "the order of the computations");
             expect(event.clock == wanted, "step " + std::to_string(step) + ", rank " + std::to_string(ranks[row].value) + ", " + label_of(event) + ": at " +
                                               std::to_string(event.clock.count) + " MHz, planned " + std::to_string(wanted.count));
             auto const factor = detail::factor_of(slow, ranks[row]);
-            for (auto const& option : options_of(stages, rank_id{-1}, stage_id{o.what.stage}, o.what.kind)) {
+            for (auto const& option : options_of(stages, rank_id{-1}, stage_id{o.instruction.stage}, o.instruction.kind)) {
                 if (option.clock == event.clock) {
                     lasts.push_back(option.time * factor);
                     busy += option.time * factor;

@@ -68,7 +68,7 @@ kill_job killed
 wait $job 2>/dev/null
 expect "when all ranks are killed at once their guardians put the clocks back" "0 0" "$(nothing_is_left)"
 
-# Rank 1 has a device of its own on a host of its own, as far as it can see: one where nobody may set clocks.
+# Rank 1 has a device of its own on a host of its own, as far as it can see: one where no rank may set clocks.
 mkdir elsewhere elsewhere-claims
 cp standin/table elsewhere
 echo "permission 0" >elsewhere/behaviour
@@ -100,7 +100,7 @@ echo "reasons 4" >standin/behaviour
 expect "a profile is made where devices are throttled" 0 $?
 expect "with the same bits" "$digest" "$(value digest hot)"
 expect "what was measured is marked" yes "$(head -1 hot.csv | grep -q ',throttled$' && [[ $(grep -cE ',(forward|backward),.*,0$' hot.csv) == 0 ]] && echo yes)"
-expect "and said so" 1 "$(grep -c 'are marked as throttled' hot.out)"
+expect "and reports it" 1 "$(grep -c 'are marked as throttled' hot.out)"
 "$rheo" frontier hot.csv --microbatches 6 >frontier.out 2>&1
 expect "nothing is planned with it" 4 $?
 echo "permission 0" >standin/behaviour
@@ -121,5 +121,5 @@ expect "no clock is locked" "0 0" "$(nothing_is_left)"
 
 train none 4 --set power.device=nvml --set power.nvml=no-such-library.so
 expect "a device that is not there is the environment's fault" 5 $?
-expect "and said so" yes "$(grep -q 'no-such-library.so' none.out && echo yes)"
+expect "and reports it" yes "$(grep -q 'no-such-library.so' none.out && echo yes)"
 exit $((failures > 0))

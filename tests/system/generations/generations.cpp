@@ -52,7 +52,7 @@ int end_of_test(mpi::generation now, bool right)
     return result.exit_code;
 }
 
-/// Rank 3 stops itself and continues a second later, when the others count it among those that have departed. It must be told, and may then only end.
+/// Rank 3 stops itself and continues a second later, when the others count it among those that have departed. It must learn that, and may then only end.
 int come_back()
 {
     auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
@@ -67,7 +67,7 @@ int come_back()
         raise(SIGSTOP);
         try {
             now = mpi::next_generation(std::move(now));
-            std::printf("rank %d was not told and goes on in generation %d\n", stopped.value, now.id.value);
+            std::printf("rank %d did not learn that it is out, and continues in generation %d\n", stopped.value, now.id.value);
             std::fflush(stdout);
             for (;;) {  // the others wait for its end: the test's time limit ends them all
                 pause();

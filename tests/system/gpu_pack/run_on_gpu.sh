@@ -17,7 +17,7 @@
 #   kernels executor memory products models train / rates small-losses tiny / memcheck racecheck report small
 # In the environment: RHEO_BUDGET_S, 540: seconds after which nothing is begun, and by which what runs is cut off. RHEO_KEYS: keys of a config for all
 # trainings of train, rates and small-losses, as "model.width=16 run.attention=cudnn ..."; RHEO_RATE_STEPS: steps of each rate. Both are for trying this file out.
-# FOLDER has at most 8 files: summary.json, which is written after every row; log.txt, what was said; now.txt, what the step that runs says; device.txt;
+# FOLDER has at most 8 files: summary.json, which is written after every row; log.txt, the output; now.txt, that of the step in progress; device.txt;
 # memory.jsonl, products.jsonl, models.jsonl, which grow as they are measured; report.html. Ends with a table, with 1 when something failed, with 77 where
 # there is no GPU, which it says, and with 143 when a signal ended it. The device's clocks and settings stay as they are.
 set -euo pipefail
@@ -331,7 +331,7 @@ fi
 [[ -n $products ]] || row "libcublasLt.so.13" failed 0 "is in none of the folders where CUDA and Python put it: name its folder in LD_LIBRARY_PATH"
 no_products=(attention row_sums layer_norm rms_norm norm_backward) # tests without cuBLASLt, whose kernels would take all of the time of a racecheck
 lines_at_once=()
-command -v stdbuf >/dev/null && lines_at_once=(stdbuf -oL) # a test that is cut off has said what was done before
+command -v stdbuf >/dev/null && lines_at_once=(stdbuf -oL) # a test that is cut off has printed what was done before
 small=(model.width=256 model.heads=4 model.blocks=4 model.context=256 train.microbatch.tokens=256 train.microbatch.sequences=4)
 for part in "${parts[@]}"; do
   case $part in

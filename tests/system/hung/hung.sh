@@ -11,7 +11,7 @@ train.steps = 250
 train.microbatch = { sequences = 4, tokens = 32 }
 run.watchdog = { factor = 20, least_s = 2, stopped_s = 1 }
 END
-judge() { # <run folder> <sentence>: it ended with the digest of the undisturbed job, and said why the rank was lost
+judge() { # <run folder> <sentence>: it ended with the digest of the undisturbed job, and reported why the rank was lost
   expect "$1: the digest" "$digest" "$(value digest "$1")"
   expect "$1: why" 1 "$(($(grep -cE "$2" "$1.out") > 0))"
   [[ $(value digest "$1") == "$digest" ]] || tail -20 "$1.out"
@@ -26,7 +26,7 @@ expect "but not with a step more" 1 $?
 digest=$(value digest undisturbed)
 [[ -n $digest ]] || { cat undisturbed.out; exit 1; }
 
-# From outside, wherever it is in its step; the signal to go on comes too late for it.
+# From outside, wherever it is in its step; the signal to continue comes too late for it.
 train stopped 4 &
 job=$!
 reached stopped 20
@@ -60,7 +60,7 @@ kill -KILL "$(pid_of cut 3)"
 echo "the other half" >cut/after-1
 until before=$(written) && sleep 1 && [[ $(written) == "$before" ]]; do :; done # what the others had to write of the step before
 kill -CONT "$behind"
-wait $job 2>/dev/null # with 0: a launcher whose ranks are all lost has nobody to take a code from
+wait $job 2>/dev/null # with 0: a launcher whose ranks are all lost has no exit code to pass on
 for rank in 0 1 2; do
   expect "rank $rank says that it was left behind" 1 \
     "$(grep -c "^rheo: rank $rank: the others continued without it after generation 1 ('cut/after-1' says who); it commits and writes nothing more, and ends itself\$" cut.out)"

@@ -38,7 +38,7 @@ digest=$(value digest undisturbed)
 # A rank leaves after a step: nothing is recomputed, and the process ends with 0.
 run drained 5 'rank 3 left after step 3: 4 ranks in 2 pipelines continued after ' --set plan.pipelines=[2,3] --inject drain:3@2
 expect "drained: who left" "[3] " "$(recovered left drained)"
-expect "drained: nobody was lost" "[] " "$(recovered lost drained)"
+expect "drained: no rank was lost" "[] " "$(recovered lost drained)"
 expect "drained: its step had not begun" 0 "$(undone drained)"
 grep -q peak_memory_bytes drained/ranks/3.json
 expect "drained: it ended in order" 0 $?
@@ -66,7 +66,7 @@ run joins 6 'ranks were reassigned after step 1: 6 ranks in 3 pipelines' --set p
 run node 8 'lost ranks 2, 3 in step 4: 6 ranks in [23] pipelines .* any [12] ranks? and any [12] nodes? can be lost' --set plan.pipelines=[] --node-size 2 --inject kill:2@2:commit --inject kill:3@2:commit
 run two_pipelines 8 'lost ranks 0, 5 in step 4: 6 ranks in [23] pipelines' --set plan.pipelines=[4,4] --inject kill:0@2:commit --inject kill:5@2:commit
 
-# Fewer pipelines than f + 1: it goes on, says so, and loses nothing when the only holder of a layer is lost at any moment.
+# Fewer pipelines than f + 1: the job continues, reports it, and loses nothing when the only holder of a layer is lost at any moment.
 for phase in forward reduce decide commit idle; do
   run "degraded_$phase" 4 'fewer pipelines than f \+ 1 = 2: the loss of rank [0-9, ]+ would lose state until its copies are made' \
     --inject kill:1@2:backward --inject kill:0@4:$phase

@@ -19,7 +19,7 @@ columns() { # <file>: names of its columns; each row has a positive number in ev
 said=$(profile 3 layers.csv)
 expect "three ranks measure" 0 $?
 expect "one of them says so" 1 "$(grep -c '^layers.csv: 5 layers, .* ms backward per microbatch; sums between up to 3 ranks of a node$' <<<"$said")"
-expect "and nobody anything else" 1 "$(wc -l <<<"$said")"
+expect "and no rank prints anything else" 1 "$(wc -l <<<"$said")"
 expect "sums between two and three ranks" "layer,forward,backward,parameters,activations,boundary,all_reduce_2,all_reduce_3" "$(columns layers.csv)"
 
 "$rheo" plan job.toml --set plan.pipelines=[] --ranks 6 --node-size 3 --layer-profile layers.csv >plan.out

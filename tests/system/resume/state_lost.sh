@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# state_lost.sh <rheo> <work folder>: the last copy of a layer is lost (nobody keeps a second one for no failures). Where there is a checkpoint the others
+# state_lost.sh <rheo> <work folder>: the last copy of a layer is lost (without failures to survive there is no second one). Where there is a checkpoint the others
 # continue from it in the same job, with the undisturbed job's bits; where there is none the job ends with 6.
 set -u
 rheo=$1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # llama.sh <rheo> <work folder>    a Llama by its config: one digest for one rank, pipelines, unfused, split backwards and two copies of the
-# model, also when a rank is lost and when a checkpoint is gone on from; it learns; and it is no GPT-2 to export.
+# model, also when a rank is lost and when a checkpoint is resumed; it learns; and it is no GPT-2 to export.
 set -u
 rheo=$1
 # shellcheck source=tests/support/jobs.sh

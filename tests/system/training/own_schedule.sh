@@ -57,5 +57,5 @@ expect "a torn file is refused" 2 $?
 expect "by its name" 1 "$(grep -c 'torn.csv: ' refusal)"
 "$rheo" plan job.toml --set plan.schedule=none.csv 2>refusal
 expect "one that is not there as well" 2 $?
-expect "and said so" 1 "$(grep -c "'none.csv': no such file" refusal)"
+expect "and reports it" 1 "$(grep -c "'none.csv': no such file" refusal)"
 exit $((failures > 0))

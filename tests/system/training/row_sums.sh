@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # row_sums.sh <rheo> <work folder>    sums in 32 bits with a scale per row: one digest for one rank, pipelines of two and four under several schedules, two
-# pipelines and split backwards, also when a rank of the only pipeline is lost and when a checkpoint is gone on from; losses near those of sums in 64 bits, the first the
+# pipelines and split backwards, also when a rank of the only pipeline is lost and when a checkpoint is resumed; losses near those of sums in 64 bits, the first the
 # same; going from one kind to the other is refused, and taken as a fork.
 set -u
 rheo=$1
@@ -24,12 +24,16 @@ train unfused 3 --set plan.pipelines=[3] --set plan.failures=0 --set plan.schedu
 same unfused $?
 train two 2 --set plan.pipelines=[2] --set plan.failures=0 --set run.threads=2
 same two $?
+as_planned two
 train four 4 --set plan.pipelines=[4] --set plan.failures=0 --set plan.schedule=zb-h1
 same four $?
+as_planned four
 train copies 2 --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=dualpipe
 same copies $?
+as_planned copies
 train pipelines 4
 same pipelines $?
+as_planned pipelines
 train kept 4 --set plan.pipelines=[4] --set plan.failures=1 --inject kill:1@3:backward
 same kept $?
 expect "one recovery" 1 "$(grep -c '"kind":"recovery"' kept/metrics.jsonl)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tied.sh <rheo> <work folder>    a tied table of more elements than a rank joins at a time, in the middle of a row: one rank, which has both uses and nobody to sum with, ends with the digest of
+# tied.sh <rheo> <work folder>    a tied table of more elements than a rank joins at a time, in the middle of a row: one rank, which has both uses and no other rank to sum with, ends with the digest of
 # two that have one use each and of two pipelines of one rank, with sums of either kind.
 set -u
 rheo=$1
@@ -19,6 +19,9 @@ for sums in int64 int32; do
   expect "two ranks end" 0 $?
   train "twice-$sums" 2 "${both[@]}" --set plan.pipelines=[1,1]
   expect "two pipelines end" 0 $?
+  as_planned "alone-$sums"
+  as_planned "apart-$sums"
+  as_planned "twice-$sums"
   expect "$sums, uses apart: the digest" "$(value digest "alone-$sums")" "$(value digest "apart-$sums")"
   expect "$sums, two pipelines: the digest" "$(value digest "alone-$sums")" "$(value digest "twice-$sums")"
   expect "there is one" 32 "$(value digest "alone-$sums" | tr -d '\n' | wc -c)"

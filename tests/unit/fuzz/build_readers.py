@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links the readers with the files that they need, and no others: those that define a symbol which is still undefined, until none is.
 
-The objects of a finished build say which file defines what, so nobody keeps a list.
+The objects of a finished build show which file defines what, so no list has to be kept.
   build_readers.py link OBJECTS OUT OBJECT... -- COMMAND...        links objects of that build: fails when a reader needs MPI or BLAS
-  build_readers.py compile OBJECTS OUT SOURCE... -- COMPILER FLAGS...  compiles the files anew with this compiler, in OUT's folder, and links
+  build_readers.py compile OBJECTS OUT SOURCE... -- COMPILER FLAGS...  compiles the files again with this compiler, in OUT's folder, and links
 OBJECTS names a file with the objects of that build, one a line, after its build folder and source folder.
 """
 import os

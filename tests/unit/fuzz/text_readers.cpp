@@ -24,8 +24,8 @@ void schedule(std::span<std::uint8_t const> bytes)
         auto const read = parse_schedule_text(text, slices);
         promise(!read || read->microbatches > 0, "a schedule has microbatches");
         if (read) {
-            auto const again = parse_schedule_text(to_text(read->what), slices);
-            promise(again && again->what == read->what, "a schedule that was read is written so that it reads the same");
+            auto const again = parse_schedule_text(to_text(read->program), slices);
+            promise(again && again->program == read->program, "a schedule that was read is written so that it reads the same");
         }
     }
 }

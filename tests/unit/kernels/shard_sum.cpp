@@ -38,7 +38,7 @@ floats by_ranks(partials const& in, int ranks, floats const& bias)
 
 }  // namespace
 
-TEST_CASE("shard sum: bits of the tree, whoever has which shards")
+TEST_CASE("shard sum: bits of the tree for any owners of shards")
 {
     for (int const grid : {1, 2, 3, 4, 5, 6, 7, 8, 13, 16}) {
         partials const in{grid, 19, 37};

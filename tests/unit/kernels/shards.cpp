@@ -53,7 +53,7 @@ TEST_CASE("shards: partial products of a cut inner dimension add up")
 
 TEST_CASE("shards: two products side by side in one slot")
 {
-    // columns 0 .. 19 by one weight, 20 .. 52 by another; beside them a column that is nobody's
+    // columns 0 .. 19 by one weight, 20 .. 52 by another; beside them a column of no shard
     std::int64_t const rows = 70, in = 40, left = 20, right = 33, row = 54;
     auto const x = normal(rows * in, 1);
     auto const w_left = normal(in * left, 2);

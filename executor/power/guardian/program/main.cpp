@@ -43,7 +43,7 @@ struct charge {
 
 enum class verdict { goes_on, dismissed, at_once };
 
-/// What the rank has said so far, line by line.
+/// What the rank has sent so far, line by line.
 class orders {
 public:
     /// Takes what has arrived. @return false when there will be no more

@@ -22,7 +22,7 @@ std::vector<std::vector<bucketed_option>> buckets_of(made_network const& made, w
 {
     std::vector<std::vector<bucketed_option>> result;
     for (auto const& options : made.options) {
-        result.push_back(bucketed(options, blocking, made.what.unit));
+        result.push_back(bucketed(options, blocking, made.activities.unit));
     }
     return result;
 }
@@ -31,13 +31,13 @@ std::vector<std::vector<bucketed_option>> buckets_of(made_network const& made, w
 template <class OnlyWhenCalled = void>
 clocked_plan at_bucket_clocks(made_network const& made, timed_plan const& plan, std::vector<std::vector<bucketed_option>> const& buckets, watts blocking)
 {
-    return plan_with(made.what, blocking, [&](std::size_t k) {
-        auto const& options = buckets[static_cast<std::size_t>(made.what.curve_of[k])];
+    return plan_with(made.activities, blocking, [&](std::size_t k) {
+        auto const& options = buckets[static_cast<std::size_t>(made.activities.curve_of[k])];
         std::size_t which = 0;
         while (which + 1 < options.size() && options[which + 1].time <= plan.durations[k]) {
             ++which;
         }
-        return options[which].what;
+        return options[which].measured;
     });
 }
 

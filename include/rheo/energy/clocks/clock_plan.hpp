@@ -77,7 +77,7 @@ inline constexpr named_program<Make> named{};
 /// A computation with its clock.
 struct clocked_instruction {
     int row;
-    instruction what;
+    rheo::instruction instruction;
     megahertz clock;
 
     friend constexpr bool operator==(clocked_instruction, clocked_instruction) = default;

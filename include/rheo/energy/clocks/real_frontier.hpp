@@ -18,12 +18,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "rheo/energy/clocks/clock_search.hpp"
 #include "rheo/energy/clocks/clocked_plan.hpp"
+#include "rheo/energy/clocks/detail/family_search.hpp"
 #include "rheo/energy/clocks/exact_clocks.hpp"
 #include "rheo/energy/clocks/whole_options.hpp"
 #include "rheo/energy/frontier/certificate.hpp"
@@ -71,83 +70,6 @@ enum class waiting_until {
 };
 
 namespace detail {
-
-/// How much work the search does, in events that it looks at: some 20 ns each. Less in the compiler, which counts its steps.
-struct search_effort {
-    std::int64_t at_the_fastest;
-    std::int64_t at_each_step;
-    std::int64_t steps;  ///< to the energy of the fastest plan
-    std::size_t again;   ///< so many steps from one beginning with the relaxed plan to the next
-};
-
-template <class OnlyWhenCalled = void>
-constexpr search_effort effort_for(std::size_t operations)
-{
-    auto const steps = std::clamp<std::int64_t>((std::int64_t{1} << 22U) / static_cast<std::int64_t>(operations + 1), 256, 4096);
-    auto const again = std::clamp<std::size_t>(operations / 512, 4, 32);
-    return std::is_constant_evaluated() ? search_effort{1'000, 100, 64, 4} : search_effort{1'000'000, 8'000, steps, again};
-}
-
-/// Times at which the relaxed cost has fallen by equal steps, from the fastest time on; and the end of the curve.
-template <class OnlyWhenCalled = void>
-constexpr std::vector<std::int64_t> steps_of(frontier const& f, std::int64_t fastest, std::int64_t end, std::int64_t steps)
-{
-    auto const unit = whole_unit(f.what.unit);
-    auto const& last = f.vertices.back();
-    auto const step = std::max<std::int64_t>(in_whole_nanojoules(total_energy(f, last.cost, time_of(f, last.time))).count / steps, 1);
-    std::vector<std::int64_t> result{fastest};
-    auto next = last.cost.count - step;
-    for (auto k = f.vertices.size() - 1; k-- > 0;) {
-        auto const& slower = f.vertices[k];
-        if (slower.slope.count <= 0) {
-            continue;
-        }
-        for (; next >= slower.cost.count; next -= step) {
-            auto const when = (slower.time.count - (next - slower.cost.count) / slower.slope.count) * unit;
-            if (when > result.back() && when < end) {
-                result.push_back(when);
-            }
-        }
-    }
-    if (end > result.back()) {
-        result.push_back(end);
-    }
-    return result;
-}
-
-/// When the events of the relaxed plan for a deadline happen, in nanoseconds. Cost: that of plan_at.
-template <class OnlyWhenCalled = void>
-constexpr std::vector<std::int64_t> events_within(frontier const& f, std::int64_t deadline)
-{
-    auto const unit = whole_unit(f.what.unit);
-    auto const time = std::clamp<std::int64_t>(deadline / unit, f.vertices.back().time.count, f.vertices.front().time.count);
-    std::vector<std::int64_t> result;
-    for (auto const event : plan_at(f, ticks{static_cast<std::int32_t>(time)}).events) {
-        result.push_back(event * unit);
-    }
-    return result;
-}
-
-/// Goes on from the cheapest of what the search has and the relaxed plan rounded down. @pre the search meets the deadline
-template <class OnlyWhenCalled = void>
-constexpr void restart_search(clock_search<>& search, frontier const& f, std::int64_t deadline)
-{
-    auto const events = events_within(f, deadline);
-    auto best = search.choices();
-    auto least = search.cost();
-    for (auto const how : {rounding::windows, rounding::forward, rounding::backward}) {
-        search.round_down(events, how);
-        if (!search.meet(deadline)) {
-            continue;
-        }
-        search.fill(deadline, [](auto const&) {});
-        if (search.cost() < least) {
-            least = search.cost();
-            best = search.choices();
-        }
-    }
-    search.restart(best);
-}
 
 /// Notes the plans that a search finds, as changes from one to the next.
 template <class OnlyWhenCalled = void>
@@ -218,10 +140,10 @@ template <class OnlyWhenCalled = void>
 constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_option>> const& tables, std::vector<clocked_plan> const& others)
 {
     auto const& f = r.relaxed;
-    clock_search search{f.what, tables};
-    family_recorder<> recorder{r, f.what.curve_of.size()};
+    clock_search search{f.activities, tables};
+    family_recorder<> recorder{r, f.activities.curve_of.size()};
     auto const note = [&](auto const& s) { recorder.note_changes(s); };
-    auto const effort = effort_for(f.what.curve_of.size());
+    auto const effort = effort_for(f.activities.curve_of.size());
     auto const deadlines = steps_of(f, r.fastest, std::max(r.fastest, in_whole_nanoseconds(slowest_time(f))), effort.steps);
     recorder.begin_step(r.fastest);
     recorder.note_all(search);
@@ -230,7 +152,7 @@ constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_optio
         recorder.begin_step(deadlines[k == 0 ? 0 : k - 1]);
         for (; other < others.size() && in_whole_nanoseconds(others[other].time) <= deadlines[k]; ++other) {
             if (others[other].cost.count < search.cost()) {
-                search.restart(choices_of(f.what, tables, others[other]));
+                search.restart(choices_of(f.activities, tables, others[other]));
                 recorder.note_all(search);
             }
         }
@@ -247,7 +169,7 @@ constexpr void find_family(real_frontier& r, std::vector<std::vector<whole_optio
 template <class OnlyWhenCalled = void>
 constexpr std::vector<int> choices_after(real_frontier const& r, std::size_t changes)
 {
-    std::vector<int> choices(r.relaxed.what.curve_of.size(), 0);
+    std::vector<int> choices(r.relaxed.activities.curve_of.size(), 0);
     for (std::size_t i = 0; i < changes; ++i) {
         choices[static_cast<std::size_t>(r.changes[i].operation)] = r.changes[i].option;
     }
@@ -259,12 +181,12 @@ template <class OnlyWhenCalled = void>
 constexpr std::vector<int> exact_choices(real_frontier const& r, std::vector<std::vector<whole_option>> const& tables, std::int64_t deadline, watts waiting)
 {
     auto const& f = r.relaxed;
-    clock_search search{f.what, tables};
+    clock_search search{f.activities, tables};
     restart_search(search, f, deadline);
-    search.exchange(deadline, effort_for(f.what.curve_of.size()).at_the_fastest, [](auto const&) {});
-    auto const tick = std::clamp<std::int64_t>(deadline / whole_unit(f.what.unit), f.vertices.back().time.count, f.vertices.front().time.count);
+    search.exchange(deadline, effort_for(f.activities.curve_of.size()).at_the_fastest, [](auto const&) {});
+    auto const tick = std::clamp<std::int64_t>(deadline / whole_unit(f.activities.unit), f.vertices.back().time.count, f.vertices.front().time.count);
     auto const flows = certify(f, ticks{static_cast<std::int32_t>(tick)}).flows;
-    return exact_clocks{f.what, tables, flows, waiting, deadline}.best(search.choices(), search.cost(), search.time());
+    return exact_clocks{f.activities, tables, flows, waiting, deadline}.best(search.choices(), search.cost(), search.time());
 }
 
 /// The frontier itself if its curves are hulls of the options, else that of the hulls.
@@ -278,11 +200,11 @@ constexpr frontier frontier_of_hulls(frontier const& f, std::vector<std::vector<
         }
         return curves;
     };
-    if (f.what.curves == hulls(f.what.unit)) {
+    if (f.activities.curves == hulls(f.activities.unit)) {
         return f;
     }
-    auto const unit = std::min(f.what.unit, microseconds(1.0));
-    return make_frontier(activity_network{f.what.network, hulls(unit), f.what.curve_of, unit}, f.waiting, frontier_begin::slowest);
+    auto const unit = std::min(f.activities.unit, microseconds(1.0));
+    return make_frontier(activity_network{f.activities.network, hulls(unit), f.activities.curve_of, unit}, f.waiting, frontier_begin::slowest);
 }
 
 }  // namespace detail
@@ -295,8 +217,8 @@ constexpr real_frontier make_real_frontier(frontier const& f, std::vector<std::v
                                            std::vector<clocked_plan> const& others = {})
 {
     auto const tables = detail::worth_choosing(options, blocking);
-    real_frontier result{detail::frontier_of_hulls(f, options, blocking), options, blocking, 0, 0, 0, detail::is_enumerable(f.what, tables), {}, {}};
-    result.fastest = detail::clock_search{f.what, tables}.time();
+    real_frontier result{detail::frontier_of_hulls(f, options, blocking), options, blocking, 0, 0, 0, detail::is_enumerable(f.activities, tables), {}, {}};
+    result.fastest = detail::clock_search{f.activities, tables}.time();
     result.end = std::max(result.fastest, in_whole_nanoseconds(slowest_time(f)));
     result.until = until.count * 1e9 < static_cast<double>(result.end) ? in_whole_nanoseconds(until) : result.end;
     if (!result.exact && result.until >= result.fastest) {

@@ -23,7 +23,7 @@ namespace rheo::inline v0 {
 template <class OnlyWhenCalled = void>
 constexpr result<clocked_plan> round_to_clocks(real_frontier const& r, seconds deadline, waiting_until waits = waiting_until::deadline)
 {
-    auto const& what = r.relaxed.what;
+    auto const& activities = r.relaxed.activities;
     auto const end = deadline.count * 1e9 < static_cast<double>(r.until) ? in_whole_nanoseconds(deadline) : r.until;
     if (!(end >= r.fastest)) {
         return failure{"no plan meets this deadline: with each computation at its fastest clock the iteration takes longer"};
@@ -48,8 +48,8 @@ constexpr result<clocked_plan> round_to_clocks(real_frontier const& r, seconds d
         }
         choices = detail::choices_after(r, best->changes);
     }
-    return plan_with(what, r.blocking, [&](std::size_t k) {
-        auto const curve = static_cast<std::size_t>(what.curve_of[k]);
+    return plan_with(activities, r.blocking, [&](std::size_t k) {
+        auto const curve = static_cast<std::size_t>(activities.curve_of[k]);
         return r.options[curve][tables[curve][static_cast<std::size_t>(choices[k])].place];
     });
 }

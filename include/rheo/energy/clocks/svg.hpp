@@ -26,9 +26,9 @@ inline std::string fixed_number(double value, int digits)
     return std::string{text, std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits).ptr};
 }
 
-inline std::string svg_text(double x, double y, std::string_view anchor, std::string const& what)
+inline std::string svg_text(double x, double y, std::string_view anchor, std::string const& content)
 {
-    return "<text x=\"" + fixed_number(x, 1) + "\" y=\"" + fixed_number(y, 1) + "\" text-anchor=\"" + std::string{anchor} + "\">" + what + "</text>\n";
+    return "<text x=\"" + fixed_number(x, 1) + "\" y=\"" + fixed_number(y, 1) + "\" text-anchor=\"" + std::string{anchor} + "\">" + content + "</text>\n";
 }
 
 /// From blue, the lowest clock, to red, the highest.
@@ -120,7 +120,7 @@ std::string frontier_panel(frontier const& f, clocked_plan const& chosen, double
 template <class OnlyWhenCalled = void>
 std::string pipeline_panel(frontier const& f, clocked_plan const& chosen, double width, double top, double row_height)
 {
-    auto const& network = f.what.network;
+    auto const& network = f.activities.network;
     std::vector<double> begins(static_cast<std::size_t>(network.events));
     double lowest = 1e300;
     double highest = 0.0;
@@ -145,11 +145,13 @@ std::string pipeline_panel(frontier const& f, clocked_plan const& chosen, double
         auto const share = highest > lowest ? (option.clock.count - lowest) / (highest - lowest) : 1.0;
         text += "<rect x=\"" + fixed_number(80.0 + begin * scale, 2) + "\" y=\"" + fixed_number(top + o.row * row_height, 1) + "\" width=\"" +
                 fixed_number(option.time.count * scale, 2) + "\" height=\"" + fixed_number(row_height - 2.0, 1) + "\" fill=\"" + colour_of(share) +
-                "\" stroke=\"#fff\" stroke-width=\"0.5\"><title>" + to_string(o.what) + " at " + fixed_number(option.clock.count, 0) + " MHz, " +
+                "\" stroke=\"#fff\" stroke-width=\"0.5\"><title>" + to_string(o.instruction) + " at " + fixed_number(option.clock.count, 0) + " MHz, " +
                 fixed_number(in_milliseconds(option.time), 2) + " ms</title></rect>\n";
         if (auto const wide = option.time.count * scale; wide >= 14.0) {  // forwards by number alone, as there are two or three kinds
-            auto const number = std::to_string(o.what.item);
-            auto const name = o.what.kind == instruction_kind::forward || wide < 22.0 ? number : to_string(o.what).substr(std::to_string(o.what.stage).size());
+            auto const number = std::to_string(o.instruction.item);
+            auto const name = o.instruction.kind == instruction_kind::forward || wide < 22.0
+                                  ? number
+                                  : to_string(o.instruction).substr(std::to_string(o.instruction.stage).size());
             text += "<text x=\"" + fixed_number(80.0 + (begin + option.time.count / 2) * scale, 1) + "\" y=\"" +
                     fixed_number(top + (o.row + 0.62) * row_height, 1) + "\" text-anchor=\"middle\" font-size=\"9\" fill=\"#fff\">" + name + "</text>\n";
         }
@@ -168,7 +170,7 @@ std::string to_svg(frontier const& f, clocked_plan const& chosen)
     double const width = 1000.0;
     double const curve = 360.0;
     double const row = 26.0;
-    auto const height = curve + 20.0 + f.what.network.rows * row + 40.0;
+    auto const height = curve + 20.0 + f.activities.network.rows * row + 40.0;
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + detail::fixed_number(width, 0) + " " + detail::fixed_number(height, 0) +
            "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" +
            detail::frontier_panel(f, chosen, width, curve) + detail::pipeline_panel(f, chosen, width, curve + 20.0, row) + "</svg>\n";

@@ -68,7 +68,7 @@ constexpr std::vector<two_clock_option> two_clocks(frontier const& f, timed_plan
     }
     std::vector<two_clock_option> result;
     for (std::size_t k = 0; k < plan.durations.size(); ++k) {
-        auto const& table = corners[static_cast<std::size_t>(f.what.curve_of[k])];
+        auto const& table = corners[static_cast<std::size_t>(f.activities.curve_of[k])];
         auto const time = time_of(f, plan.durations[k]);
         std::size_t slower = 0;
         while (slower + 1 < table.size() && table[slower].time < time) {

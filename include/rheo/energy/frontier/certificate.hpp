@@ -97,7 +97,7 @@ template <class OnlyWhenCalled = void>
 constexpr certificate certify(frontier const& f, ticks time)
 {
     auto events = plan_at(f, time).events;
-    auto flows = flow_for(f.what, events);
+    auto flows = flow_for(f.activities, events);
     return {std::move(events), std::move(flows)};
 }
 

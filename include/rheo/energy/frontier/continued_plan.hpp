@@ -38,28 +38,31 @@ public:
     constexpr explicit operation_table(event_network const& network)
     {
         for (auto const& o : network.operations) {
-            stages_ = std::max(stages_, o.what.stage + 1);
-            items_ = std::max(items_, o.what.item + 1);
+            stages_ = std::max(stages_, o.instruction.stage + 1);
+            items_ = std::max(items_, o.instruction.item + 1);
         }
         places_.assign(static_cast<std::size_t>(stages_ * kinds * items_), -1);
         for (std::size_t k = 0; k < network.operations.size(); ++k) {
-            auto const what = network.operations[k].what;
-            sound_ = sound_ && find(what, what.item) < 0;  // pipelines beside each other cannot be told apart
-            places_[place(what, what.item)] = static_cast<int>(k);
+            auto const computation = network.operations[k].instruction;
+            sound_ = sound_ && find(computation, computation.item) < 0;  // concurrent pipelines cannot be distinguished
+            places_[place(computation, computation.item)] = static_cast<int>(k);
         }
     }
 
     constexpr int items() const { return items_; }
 
-    /// The operation that is `what` for another microbatch; -1: there is none.
-    constexpr int find(instruction what, int item) const { return what.stage < stages_ && item < items_ ? places_[place(what, item)] : -1; }
+    /// The operation that is `computation` for another microbatch; -1: there is none.
+    constexpr int find(instruction computation, int item) const
+    {
+        return computation.stage < stages_ && item < items_ ? places_[place(computation, item)] : -1;
+    }
 
 private:
     static constexpr int kinds = static_cast<int>(instruction_kind::weight_gradient) + 1;
 
-    constexpr std::size_t place(instruction what, int item) const
+    constexpr std::size_t place(instruction computation, int item) const
     {
-        return static_cast<std::size_t>((what.stage * kinds + static_cast<int>(what.kind)) * items_ + item);
+        return static_cast<std::size_t>((computation.stage * kinds + static_cast<int>(computation.kind)) * items_ + item);
     }
 
     int stages_ = 0;
@@ -75,11 +78,11 @@ constexpr int steady_microbatch(operation_table<> const& table, event_network co
 {
     std::vector<bool> like(static_cast<std::size_t>(table.items()), true);  // a period later all take as long
     for (std::size_t k = 0; k < network.operations.size(); ++k) {
-        auto const what = network.operations[k].what;
-        auto const next = table.find(what, what.item + period);
+        auto const computation = network.operations[k].instruction;
+        auto const next = table.find(computation, computation.item + period);
         auto const n = static_cast<std::size_t>(next);
         bool const same = next >= 0 && one.durations[k] == one.durations[n] && other.durations[k] == other.durations[n];
-        like[static_cast<std::size_t>(what.item)] = like[static_cast<std::size_t>(what.item)] && same;
+        like[static_cast<std::size_t>(computation.item)] = like[static_cast<std::size_t>(computation.item)] && same;
     }
     int best = -1;
     auto const off = [&](int i) { return i < table.items() / 2 ? table.items() / 2 - i : i - table.items() / 2; };
@@ -99,8 +102,10 @@ constexpr std::vector<int> likes_of(event_network const& longer, operation_table
 {
     std::vector<int> result;
     for (auto const& o : longer.operations) {
-        auto const item = o.what.item < steady ? o.what.item : o.what.item >= steady + more ? o.what.item - more : steady + (o.what.item - steady) % period;
-        result.push_back(shorter.find(o.what, item));
+        auto const item = o.instruction.item < steady           ? o.instruction.item
+                          : o.instruction.item >= steady + more ? o.instruction.item - more
+                                                                : steady + (o.instruction.item - steady) % period;
+        result.push_back(shorter.find(o.instruction, item));
         if (result.back() < 0) {
             return {};
         }
@@ -125,14 +130,14 @@ constexpr std::vector<std::int32_t> earliest_like(activity_network const& p, tim
 template <class OnlyWhenCalled = void>
 constexpr continued_plan continued_with(steady_state const& s, frontier const& curve, int microbatches, ticks wanted, nanojoules most)
 {
-    auto const& p = curve.what;
+    auto const& p = curve.activities;
     auto const k = vertex_before(curve, wanted);
     auto const next = std::min(k + 1, curve.vertices.size() - 1);
     auto const one = plan_at(s.shorter, s.shorter.vertices[k].time);
     auto const other = plan_at(s.shorter, s.shorter.vertices[next].time);
     continued_plan result{{}, {{}, {}, "the longer program is not like the shorter one"}};
-    operation_table const table{s.shorter.what.network};
-    auto const steady = table ? steady_microbatch(table, s.shorter.what.network, s.period, one, other) : -1;
+    operation_table const table{s.shorter.activities.network};
+    auto const steady = table ? steady_microbatch(table, s.shorter.activities.network, s.period, one, other) : -1;
     auto const likes = steady < 0 ? std::vector<int>{} : likes_of(p.network, table, steady, microbatches - s.microbatches, s.period);
     if (likes.empty()) {
         return result;
@@ -173,7 +178,8 @@ constexpr continued_plan continued_at(steady_state const& s, frontier const& cur
 template <class OnlyWhenCalled = void>
 constexpr bool proved_least(steady_state const& s, frontier const& curve, int microbatches)
 {
-    return static_cast<bool>(detail::continued_with(s, curve, microbatches, curve.vertices.front().time, detail::waiting_per_tick(curve.what, curve.waiting)));
+    return static_cast<bool>(
+        detail::continued_with(s, curve, microbatches, curve.vertices.front().time, detail::waiting_per_tick(curve.activities, curve.waiting)));
 }
 
 /// The same as a frontier of one point, from which real clocks follow. @pre plan was made from the curve for that time
@@ -181,7 +187,7 @@ template <class OnlyWhenCalled = void>
 constexpr frontier frontier_at(frontier const& curve, continued_plan const& plan, ticks time)
 {
     auto const wanted = std::min(time, curve.vertices.front().time);
-    return {curve.what, curve.waiting, {{wanted, cost_at(curve, wanted), curve.vertices[detail::vertex_before(curve, wanted)].slope}}, plan.claim.events};
+    return {curve.activities, curve.waiting, {{wanted, cost_at(curve, wanted), curve.vertices[detail::vertex_before(curve, wanted)].slope}}, plan.claim.events};
 }
 
 /// The plans of several times as a frontier: between them it has plans that keep their times, but are not the least. They come
@@ -189,7 +195,7 @@ constexpr frontier frontier_at(frontier const& curve, continued_plan const& plan
 template <class OnlyWhenCalled = void>
 constexpr frontier frontier_through(frontier const& curve, std::vector<continued_plan> const& plans)
 {
-    frontier result{curve.what, curve.waiting, {}, {}};
+    frontier result{curve.activities, curve.waiting, {}, {}};
     for (auto const& plan : plans) {
         ticks const time{plan.claim.events.back()};
         auto const cost = cost_at(curve, time);

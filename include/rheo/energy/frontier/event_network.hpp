@@ -29,7 +29,7 @@ namespace rheo::inline v0 {
 struct operation {
     int row;    ///< among the rows of all pipelines
     int place;  ///< in its row
-    instruction what;
+    rheo::instruction instruction;
     int arc;
 
     friend constexpr bool operator==(operation, operation) = default;
@@ -99,7 +99,7 @@ public:
         network.arcs.push_back({begin, end, which});
         note(r, i, end);
         if (overlapped == 2) {  // and both end with the second
-            note(r, network.operations[static_cast<std::size_t>(which) - 1].what, end);
+            note(r, network.operations[static_cast<std::size_t>(which) - 1].instruction, end);
         }
         overlapped = opens ? 2 : 0;
         clocks_[r.row] = end;

@@ -173,7 +173,7 @@ public:
     {
         for (auto i = undo_.size(); i-- > 0;) {
             auto const& u = undo_[i];
-            (u.what == changed::length ? lengths_ : u.what == changed::earliest ? earliest_ : to_end_)[u.index] = u.before;
+            (u.list == changed::length ? lengths_ : u.list == changed::earliest ? earliest_ : to_end_)[u.index] = u.before;
         }
         undo_.clear();
     }
@@ -181,7 +181,7 @@ public:
 private:
     enum class changed { length, earliest, to_end };
     struct undo_step {
-        changed what;
+        changed list;
         std::size_t index;
         std::int64_t before;
     };

@@ -31,7 +31,7 @@ struct frontier_vertex {
 };
 
 struct frontier {
-    activity_network what;
+    activity_network activities;
     watts waiting;                         ///< what all devices draw while they wait: P_b N
     std::vector<frontier_vertex> vertices; ///< from T* (or the slowest plan) to the fastest
     std::vector<std::int32_t> events;      ///< vertex by vertex, when each event happens, in ticks; none where only the curve is known
@@ -62,8 +62,8 @@ template <class Progress = no_progress>
 constexpr frontier make_frontier(activity_network p, watts waiting, frontier_begin begin = frontier_begin::least_energy, Progress progress = {})
 {
     frontier result{std::move(p), waiting, {}, {}};
-    parametric_flow flow{result.what};
-    auto const per_tick = detail::waiting_per_tick(result.what, waiting);
+    parametric_flow flow{result.activities};
+    auto const per_tick = detail::waiting_per_tick(result.activities, waiting);
     for (bool more = true; more;) {
         progress(flow.time());
         more = flow.saturate();
@@ -80,7 +80,7 @@ constexpr frontier make_frontier(activity_network p, watts waiting, frontier_beg
 }
 
 /// The time of a number of ticks.
-constexpr seconds time_of(frontier const& f, ticks time) { return static_cast<double>(time.count) * f.what.unit; }
+constexpr seconds time_of(frontier const& f, ticks time) { return static_cast<double>(time.count) * f.activities.unit; }
 constexpr seconds fastest_time(frontier const& f) { return time_of(f, f.vertices.back().time); }
 /// T*, where the frontier was made to begin there.
 constexpr seconds slowest_time(frontier const& f) { return time_of(f, f.vertices.front().time); }
@@ -115,7 +115,7 @@ constexpr std::size_t vertex_before(frontier const& f, ticks time)
 /// The whole ticks of a deadline, at most those of the slowest vertex.
 constexpr ticks ticks_within(frontier const& f, seconds deadline)
 {
-    auto const scaled = deadline / f.what.unit * (1.0 + 1e-12);  // a deadline that is a whole number of ticks stays one
+    auto const scaled = deadline / f.activities.unit * (1.0 + 1e-12);  // a deadline that is a whole number of ticks stays one
     auto const most = static_cast<double>(f.vertices.front().time.count);
     return {static_cast<std::int32_t>(scaled < most ? scaled : most)};
 }
@@ -148,16 +148,16 @@ constexpr timed_plan plan_at(frontier const& f, ticks time)
     auto const k = detail::vertex_before(f, wanted);
     auto const step = (f.vertices[k].time - wanted).count;
     timed_plan plan{wanted, cost, f.vertices[k].slope, {}, {}};
-    auto const events = static_cast<std::size_t>(f.what.network.events);
+    auto const events = static_cast<std::size_t>(f.activities.network.events);
     expects(f.events.size() == f.vertices.size() * events, "a frontier without events is a curve: it has no plans");
     auto const next = std::min(k + 1, f.vertices.size() - 1);
     for (std::size_t v = 0; v < events; ++v) {
         plan.events.push_back(std::max(f.events[k * events + v] - step, f.events[next * events + v]));
     }
-    for (auto const& o : f.what.network.operations) {
-        auto const& arc = f.what.network.arcs[static_cast<std::size_t>(o.arc)];
+    for (auto const& o : f.activities.network.operations) {
+        auto const& arc = f.activities.network.arcs[static_cast<std::size_t>(o.arc)];
         ticks const there{plan.events[static_cast<std::size_t>(arc.to)] - plan.events[static_cast<std::size_t>(arc.from)]};
-        plan.durations.push_back(std::min(there, curve_of(f.what, arc)->times.back()));
+        plan.durations.push_back(std::min(there, curve_of(f.activities, arc)->times.back()));
     }
     return plan;
 }

@@ -35,7 +35,7 @@ struct frontier_request {
 
 /// An activity network and, per operation, its options.
 struct made_network {
-    activity_network what;
+    activity_network activities;
     std::vector<std::vector<clock_option>> options;  ///< curve -> the options behind it, fastest first
 };
 
@@ -75,26 +75,26 @@ constexpr result<made_network> make_activity_network(event_network network, prof
     for (auto const& row : measured.rows) {
         ranks = ranks || row.rank.value >= 0;
     }
-    for (auto const& o : made.what.network.operations) {
-        key const wanted{ranks ? o.row : -1, o.what.stage % made.what.network.stages, o.what.kind};
+    for (auto const& o : made.activities.network.operations) {
+        key const wanted{ranks ? o.row : -1, o.instruction.stage % made.activities.network.stages, o.instruction.kind};
         std::size_t k = 0;
         while (k < known.size() && !(known[k].row == wanted.row && known[k].stage == wanted.stage && known[k].kind == wanted.kind)) {
             ++k;
         }
         if (k == known.size()) {
-            auto options = options_of(measured, rank_id{wanted.row}, stage_id{wanted.stage}, o.what.kind);
+            auto options = options_of(measured, rank_id{wanted.row}, stage_id{wanted.stage}, o.instruction.kind);
             if (options.empty()) {
-                return failure{"the profile has nothing for " + to_string(o.what) + " on rank " + std::to_string(o.row)};
+                return failure{"the profile has nothing for " + to_string(o.instruction) + " on rank " + std::to_string(o.row)};
             }
             known.push_back(wanted);
             if (request.fit == cost_fit::hull) {
-                made.what.curves.push_back(hull_curve(options, request.blocking, made.what.unit));
+                made.activities.curves.push_back(hull_curve(options, request.blocking, made.activities.unit));
             } else {
-                made.what.curves.push_back(exponential_curve(options, request.blocking, made.what.unit));
+                made.activities.curves.push_back(exponential_curve(options, request.blocking, made.activities.unit));
             }
             made.options.push_back(std::move(options));
         }
-        made.what.curve_of.push_back(static_cast<int>(k));
+        made.activities.curve_of.push_back(static_cast<int>(k));
     }
     return made;
 }

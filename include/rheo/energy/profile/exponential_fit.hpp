@@ -20,7 +20,7 @@ struct bucketed_option {
     ticks time;        ///< floored
     double cost;       ///< J, e - P_b x the floored time
     seconds real_time;
-    clock_option what;
+    clock_option measured;
 };
 
 /// a exp(b q) + c in joules, q in ticks.
@@ -46,13 +46,13 @@ std::vector<bucketed_option> bucketed(std::vector<clock_option> const& options, 
     for (auto const& option : all) {
         bool beaten = false;
         for (auto const& other : all) {
-            beaten = beaten || (other.real_time < option.real_time * noise && other.what.energy < option.what.energy * noise);
+            beaten = beaten || (other.real_time < option.real_time * noise && other.measured.energy < option.measured.energy * noise);
         }
         if (beaten) {
             continue;
         }
         if (!kept.empty() && kept.back().time == option.time) {
-            if (option.what.energy > kept.back().what.energy) {
+            if (option.measured.energy > kept.back().measured.energy) {
                 kept.back() = option;
             }
         } else {

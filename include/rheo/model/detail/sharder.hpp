@@ -99,7 +99,7 @@ constexpr void sharder::add_embedding(std::size_t o)
     add_exchange(o, shard_op_kind::collect_rows, written, strips, no_parameter, own.out_width);
 }
 
-/// The columns of the weight that whoever reads the result wants; those that shards share are a product of their own, beside it in the slot.
+/// The columns of the weight that the readers of the result want; those that shards share are a product of their own, beside it in the slot.
 constexpr void sharder::add_product_of_columns(std::size_t o)
 {
     auto own = layer_.ops[o];

@@ -39,12 +39,12 @@ public:
         auto const items = item_count(p);
         slots_.resize(2 * p.placement.size() * items, 0);
         for (auto const& heard : order.heard) {
-            step s{heard.row, heard.part, heard.what.kind, heard.what.stage, heard.partner.stage};
-            auto const forward = heard.what.kind == instruction_kind::forward;
-            if (heard.what.kind != instruction_kind::weight_gradient) {
-                s.own = slot(items, heard.what.stage, heard.what.item, forward);
+            step s{heard.row, heard.part, heard.instruction.kind, heard.instruction.stage, heard.partner.stage};
+            auto const forward = heard.instruction.kind == instruction_kind::forward;
+            if (heard.instruction.kind != instruction_kind::weight_gradient) {
+                s.own = slot(items, heard.instruction.stage, heard.instruction.item, forward);
             }
-            take_input(p, items, heard.what, s.input, s.sender);
+            take_input(p, items, heard.instruction, s.input, s.sender);
             if (heard.part == 1) {
                 take_input(p, items, heard.partner, s.second_input, s.second_sender);
             }
@@ -83,9 +83,9 @@ private:
 
     struct heard_instruction {
         std::size_t row;
-        instruction what;
+        rheo::instruction instruction;
         int part;  ///< 0: alone, 1 and 2: of an overlapped pair
-        instruction partner;
+        rheo::instruction partner;
     };
 
     struct recorder : no_observer {

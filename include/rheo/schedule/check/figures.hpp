@@ -43,8 +43,8 @@ constexpr seconds work_of(timed_row const& row)
     seconds work{0.0};
     for (std::size_t k = 0; k < row.instructions.size(); ++k) {
         auto const& t = row.instructions[k];
-        bool const second = k > 1 && row.instructions[k - 2].what.kind == instruction_kind::overlap;
-        work += is_work(t.what.kind) && !second ? t.end - t.start : seconds{0.0};
+        bool const second = k > 1 && row.instructions[k - 2].instruction.kind == instruction_kind::overlap;
+        work += is_work(t.instruction.kind) && !second ? t.end - t.start : seconds{0.0};
     }
     return work;
 }
@@ -57,7 +57,7 @@ constexpr seconds span_of(timed_row const& row)
     seconds last{0.0};
     bool any = false;
     for (auto const& t : row.instructions) {
-        if (is_work(t.what.kind)) {
+        if (is_work(t.instruction.kind)) {
             first = any ? first : t.start;
             last = t.end;
             any = true;

@@ -36,7 +36,7 @@ namespace detail {
 template <class Transport, class Observer>
 class interpretation {
 public:
-    constexpr ~interpretation() = default;  // said, because nvcc does not see that the implicit one is constexpr
+    constexpr ~interpretation() = default;  // explicit, because nvcc does not see that the implicit one is constexpr
     constexpr interpretation(array_view<program const> programs, Observer& observer, array_view<std::size_t const> limits, Transport transport)
         : programs_{programs}, observer_{&observer}, transport_{transport}
     {

@@ -24,13 +24,13 @@ constexpr int awaited_position(program const& p, waiting_row const& w)
 {
     auto const chain = stages_per_copy(p);
     auto const place = [&](int stage) { return p.placement[static_cast<std::size_t>(stage)]; };
-    auto const s = static_cast<int>(w.what.stage);
-    switch (w.what.kind) {
+    auto const s = static_cast<int>(w.instruction.stage);
+    switch (w.instruction.kind) {
     case instruction_kind::forward:
     case instruction_kind::overlap: return s % chain == 0 ? w.position : place(s - 1);
     case instruction_kind::backward:
     case instruction_kind::input_gradient: return (s + 1) % chain == 0 ? w.position : place(s + 1);
-    default: return is_send(w.what.kind) || is_receive(w.what.kind) ? place(counterpart(w.what).stage) : w.position;
+    default: return is_send(w.instruction.kind) || is_receive(w.instruction.kind) ? place(counterpart(w.instruction).stage) : w.position;
     }
 }
 

@@ -25,7 +25,7 @@ namespace rheo::inline v0 {
 /// An instruction with its times. A transfer that holds its rank, and an await, begin when the rank reaches them: waiting
 /// is part of them. A computation begins when its input is there.
 struct timed_instruction {
-    instruction what;
+    rheo::instruction instruction;
     seconds start;
     seconds end;
 
@@ -87,11 +87,11 @@ public:
         auto end = start + cost(r, i);
         auto const& row = programs_[at(r.pipeline)].rows[static_cast<std::size_t>(r.position)];
         auto const& before = rows[r.row].instructions;
-        if (!before.empty() && before.back().what.kind == instruction_kind::overlap) {
+        if (!before.empty() && before.back().instruction.kind == instruction_kind::overlap) {
             auto const partner = row[before.size() + 1];
             start = std::max(start, input_time(r, partner));
             end = start + cost(r, i) + cost(r, partner) - gain(r, i);
-        } else if (before.size() > 1 && before[before.size() - 2].what.kind == instruction_kind::overlap) {
+        } else if (before.size() > 1 && before[before.size() - 2].instruction.kind == instruction_kind::overlap) {
             start = before.back().start;
             end = before.back().end;
         }

@@ -30,7 +30,7 @@ enum class program_error : std::uint8_t {
 struct waiting_row {
     pipeline_id pipeline;
     int position;
-    instruction what;
+    rheo::instruction instruction;
 
     friend constexpr bool operator==(waiting_row, waiting_row) = default;
 };
@@ -60,7 +60,7 @@ struct verdict {
         for (auto const& c : culprits) {
             text += separator;
             text += "pipeline " + std::to_string(c.pipeline.value) + " rank " + std::to_string(c.position);
-            text += (fault == program_error::hang ? " waits in " : " with ") + to_string(c.what);
+            text += (fault == program_error::hang ? " waits in " : " with ") + to_string(c.instruction);
             separator = ", ";
         }
         return text;

@@ -37,9 +37,9 @@ std::vector<std::string> slots_of(timed_row const& row, std::size_t count, secon
     std::vector<std::string> cells(count, ".");
     for (std::size_t k = 0; k < row.instructions.size(); ++k) {
         auto const& t = row.instructions[k];
-        bool const joined = k > 1 && row.instructions[k - 2].what.kind == instruction_kind::overlap;
-        for (auto c = column(t.start); is_work(t.what.kind) && c < column(t.end); ++c) {
-            auto const label = c == column(t.start) ? label_of(t.what, with_stage) : "=";
+        bool const joined = k > 1 && row.instructions[k - 2].instruction.kind == instruction_kind::overlap;
+        for (auto c = column(t.start); is_work(t.instruction.kind) && c < column(t.end); ++c) {
+            auto const label = c == column(t.start) ? label_of(t.instruction, with_stage) : "=";
             cells[c] = joined && c == column(t.start) ? cells[c] + "+" + label : label;
         }
     }

@@ -72,14 +72,14 @@ std::string to_svg(program const& p, stage_costs const& costs, double width = 96
                "\" height=\"" + detail::decimal(height - 2) + "\" fill=\"" + std::string{detail::idle_colour} + "\"/>\n";
         auto const& is = times.rows[row].instructions;
         for (std::size_t k = 0; k < is.size(); ++k) {
-            if (!is_work(is[k].what.kind)) {
+            if (!is_work(is[k].instruction.kind)) {
                 continue;
             }
-            bool const upper = k > 0 && is[k - 1].what.kind == instruction_kind::overlap;
-            bool const lower = k > 1 && is[k - 2].what.kind == instruction_kind::overlap;
+            bool const upper = k > 0 && is[k - 1].instruction.kind == instruction_kind::overlap;
+            bool const lower = k > 1 && is[k - 2].instruction.kind == instruction_kind::overlap;
             auto const share = upper || lower ? height / 2 - 1 : height - 2;
-            svg += detail::svg_box(margin + is[k].start.count * scale, y + (lower ? height / 2 : 1), (is[k].end - is[k].start).count * scale, share, is[k].what,
-                                   with_stage);
+            svg += detail::svg_box(margin + is[k].start.count * scale, y + (lower ? height / 2 : 1), (is[k].end - is[k].start).count * scale, share,
+                                   is[k].instruction, with_stage);
         }
     }
     constexpr std::string_view words[] = {"F forward", "B backward", "I input gradient", "W weight gradient", "idle"};

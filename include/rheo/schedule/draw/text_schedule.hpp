@@ -3,7 +3,7 @@
 
 // A schedule from a file: compute instructions in PyTorch's text form, a row per rank. Where
 // the stages live, how many microbatches there are, and whether the model is there twice is read off the instructions; into how
-// many slices a microbatch is cut must be said. What does not fit together is named by row and cell.
+// many slices a microbatch is cut must be given. What does not fit together is named by row and cell.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace rheo::inline v0 {
 
 /// A compute program for a whole step, as it was written down.
 struct parsed_program {
-    program what;
+    rheo::program program;
     int microbatches = 0;
 };
 
@@ -33,13 +33,13 @@ namespace detail {
 
 /// `row 2, cell 5: `, counted as people count, of the first place of an instruction in the grid.
 template <class OnlyWhenCalled = void>
-std::string place_in(program_grid const& grid, std::size_t row, instruction what)
+std::string place_in(program_grid const& grid, std::size_t row, instruction wanted)
 {
     auto const cells = cells_of_row(grid, row);
     std::size_t cell = 0;
     while (cell < cells.size()) {
         auto const there = instructions_of_cell(cells[cell++]);
-        if (std::find(there.begin(), there.end(), what) != there.end()) {
+        if (std::find(there.begin(), there.end(), wanted) != there.end()) {
             break;
         }
     }
@@ -181,7 +181,7 @@ result<parsed_program> parse_schedule_text(std::string_view text, int slices = 1
     if (auto const fault = p.copies == 1 ? detail::fault_of_half_run(p, forwards) : std::string{}; !fault.empty()) {
         return failure{fault};
     }
-    // A number with a digit too many asks for more than the text can hold: said here, before anything is made in that size.
+    // A number with a digit too many asks for more than the text can hold: refused here, before anything of that size is allocated.
     if (auto const stages = static_cast<std::int64_t>(placement.size()); items * stages > computations) {
         return failure{std::to_string(items) + " items in " + std::to_string(stages) + " stages want at least " + std::to_string(items * stages) +
                        " computations, and there are " + std::to_string(computations)};
@@ -194,7 +194,7 @@ result<parsed_program> parse_schedule_text(std::string_view text, int slices = 1
         if (!verdict) {
             auto const& c = verdict.culprits.front();
             auto const place = verdict.fault == program_error::missing ? "row " + std::to_string(c.position + 1) + ": "
-                                                                       : detail::place_in(grid, static_cast<std::size_t>(c.position), c.what);
+                                                                       : detail::place_in(grid, static_cast<std::size_t>(c.position), c.instruction);
             return failure{place + verdict.message()};
         }
     }

@@ -39,7 +39,7 @@ struct hanayo {
         auto const held = std::max(2, shape.ranks);
         auto const costs = unit_costs(shape.ranks * chunks);
         auto const units = detail::in_units(shape.microbatches, shape.ranks, [&](int count) {
-            return list_schedule({.ranks = shape.ranks, .placement = placement, .costs = costs, .microbatches = count, .cap = bytes{held * chunks}})->what;
+            return list_schedule({.ranks = shape.ranks, .placement = placement, .costs = costs, .microbatches = count, .cap = bytes{held * chunks}})->program;
         });
         return justified(units, costs);
     }

@@ -84,7 +84,7 @@ constexpr program listed_program(schedule_form const& form, array_view<stage_wor
                                  .split = form.split,
                                  .cap = cap,
                                  .slices = form.slices});
-    return detail::restricted(std::move(answer->what), work);
+    return detail::restricted(std::move(answer->program), work);
 }
 
 }  // namespace rheo::inline v0

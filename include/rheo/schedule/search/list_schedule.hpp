@@ -40,7 +40,7 @@ struct list_request {
 
 /// A compute program and what it takes.
 struct listed_schedule {
-    program what;
+    rheo::program program;
     seconds makespan;  ///< at the request's costs
 };
 
@@ -283,8 +283,8 @@ constexpr result<listed_schedule> list_schedule(list_request const& request)
     if (!scheduler.fits()) {
         return failure{"the memory cap does not hold one microbatch on each stage of a rank"};
     }
-    auto what = scheduler.run();
-    return listed_schedule{std::move(what), scheduler.makespan()};
+    auto program = scheduler.run();
+    return listed_schedule{std::move(program), scheduler.makespan()};
 }
 
 }  // namespace rheo::inline v0

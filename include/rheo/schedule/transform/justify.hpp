@@ -43,7 +43,7 @@ public:
             }
         }
         for (std::size_t c = 0; c < all_.size(); ++c) {
-            auto const i = all_[c].what;
+            auto const i = all_[c].instruction;
             for_each_need(form_, costs, part_of(i.kind), static_cast<std::size_t>(i.stage), static_cast<std::size_t>(i.item),
                           [&](work_part part, std::size_t stage, std::size_t item, seconds lag) {
                               auto const needed = at(part, stage, item);
@@ -62,7 +62,7 @@ public:
         auto result = form_;
         for (std::size_t row = 0; row < early.size(); ++row) {
             for (auto const& s : early[row]) {
-                result.rows[row].push_back(all_[s.computation].what);
+                result.rows[row].push_back(all_[s.computation].instruction);
             }
         }
         return result;
@@ -82,7 +82,7 @@ private:
         constexpr void add(neighbour n) { list[count++] = n; }
     };
     struct computation {
-        instruction what;
+        rheo::instruction instruction;
         std::size_t row;
         seconds time;
         neighbours before;

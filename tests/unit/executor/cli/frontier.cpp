@@ -176,7 +176,7 @@ TEST_CASE("frontier: throttled points, per-rank rows, no clocks")
     }
     folder.write("ranks.csv", text);
     auto const json = nlohmann::json::parse(frontier(folder, "ranks.csv --microbatches 2 --blocking-power 50W --json").out);
-    // 1F1B: 0F0 1F0 1B0 1F1 1B1 0B1; nobody runs at the throttled clock of 1500 MHz, which would be shorter
+    // 1F1B: 0F0 1F0 1B0 1F1 1B1 0B1; no rank runs at the throttled clock of 1500 MHz, which would be shorter
     CHECK(json["highest_clocks"]["time_s"].get<double>() == Approx(0.002 + 0.003 + 0.004 + 0.003 + 0.004 + 0.004));
     for (auto const& row : json["chosen"]["clocks"]) {
         for (auto const& o : row) {

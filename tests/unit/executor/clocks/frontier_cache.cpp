@@ -93,7 +93,7 @@ TEST_CASE("frontier_cache: precomputed frontiers are identical")
     CHECK(done->plans == 3);
     CHECK(done->frontiers == 3);
     CHECK(done->took > seconds{});
-    CHECK_FALSE(book.take_precomputed());  // told once
+    CHECK_FALSE(book.take_precomputed());  // reported once
     CHECK(book.choose(plan_of({1, 3}), {})->clocks == by_the_library(plan_of({1, 3}), {}).clocks);
     CHECK(book.made() == 3);
     CHECK(book.made_at_once() == 0);

@@ -50,5 +50,5 @@ TEST_CASE("inject: a slow device: the slower fault counts")
     CHECK(one.slowness(step_id{8}) == 1.5);
     CHECK(one.slowness(step_id{9}) == 1.0);
     CHECK(fault_injector{faults, rank_id{0}}.slowness(step_id{4}) == 1.0);
-    one.at(fault_phase::forward, step_id{4}, attempt_id{0});  // nobody ends for that
+    one.at(fault_phase::forward, step_id{4}, attempt_id{0});  // no rank ends for that
 }

@@ -91,7 +91,7 @@ TEST_CASE("fence: link can be retried when the disk is full")
     temporary_folder folder;
     auto const first = ending(1, 7, {rank_id{0}, rank_id{2}});
     auto const second = ending(2, 7, {rank_id{2}});
-    std::filesystem::create_directory(folder.path / ".after.2");  // nobody can write a file of this name
+    std::filesystem::create_directory(folder.path / ".after.2");  // no process can write a file of this name
     fence here{folder.path, rank_id{2}};
     CHECK_THROWS_AS(here.link(first), folder_not_writable);
     CHECK(link_generation_file(folder.path, first, rank_id{0}));

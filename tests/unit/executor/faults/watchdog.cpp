@@ -225,7 +225,7 @@ TEST_CASE("watchdog: tolerates left ranks and suspended jobs")
         make_progress(dog, 2.5);
     }};
     sleep_for(0.6);
-    ::kill(stays.pid, SIGSTOP);  // nobody watches it any more; its own thread does not count the time
+    ::kill(stays.pid, SIGSTOP);  // no process watches it any more; its own thread does not count the time
     sleep_for(0.8);
     ::kill(stays.pid, SIGCONT);
     CHECK(leaves.ended_within(20) == 0);

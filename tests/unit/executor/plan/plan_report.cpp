@@ -117,13 +117,13 @@ TEST_CASE("plan_report: JSON in the file that training reads")
 
     auto const whole = nlohmann::json::parse(folder.read("plan.json"));
     CHECK(whole["kind"] == "rheo plan");
-    auto const& told = whole["forecast"];
-    CHECK(told["times"] == "modelled");
-    CHECK(told["instantiations"][0]["step_s"] == what.step->count);
-    REQUIRE(told["templates"].size() == what.templates.size());
+    auto const& predicted = whole["forecast"];
+    CHECK(predicted["times"] == "modelled");
+    CHECK(predicted["instantiations"][0]["step_s"] == what.step->count);
+    REQUIRE(predicted["templates"].size() == what.templates.size());
     for (std::size_t i = 0; i < what.templates.size(); ++i) {
         auto const& split = what.templates[i].split;
-        auto const& object = told["templates"][i];
+        auto const& object = predicted["templates"][i];
         CHECK(object["ranks"] == what.templates[i].nodes);
         CHECK(object["makespan_s"] == split->makespan.count);
         CHECK(object["bound_s"] <= object["makespan_s"]);
@@ -132,17 +132,17 @@ TEST_CASE("plan_report: JSON in the file that training reads")
         CHECK(object["fullest_bytes"] == what.templates[i].fullest.count);
         CHECK(object["fitting_microbatches"] == what.templates[i].most_microbatches);
     }
-    CHECK(told["node_templates"].size() == what.node_templates.size());
-    CHECK(told["node_templates"][0]["devices"] == what.node_templates[0].split->devices);
-    REQUIRE(told["instantiations"].size() == 5);
-    CHECK(told["instantiations"][0]["ranks"] == 5);
-    CHECK(told["instantiations"][0]["pipelines"] == std::vector{2, 3});
-    CHECK(told["instantiations"][0]["microbatches"] == what.instantiations[0]->shares);
-    CHECK(told["instantiations"][3]["degraded"] == true);
-    CHECK(told["instantiations"][4] == nlohmann::json{{"ranks", 1}, {"error", what.instantiations[4].error()}});
-    REQUIRE(told["memory"].size() == 5);
+    CHECK(predicted["node_templates"].size() == what.node_templates.size());
+    CHECK(predicted["node_templates"][0]["devices"] == what.node_templates[0].split->devices);
+    REQUIRE(predicted["instantiations"].size() == 5);
+    CHECK(predicted["instantiations"][0]["ranks"] == 5);
+    CHECK(predicted["instantiations"][0]["pipelines"] == std::vector{2, 3});
+    CHECK(predicted["instantiations"][0]["microbatches"] == what.instantiations[0]->shares);
+    CHECK(predicted["instantiations"][3]["degraded"] == true);
+    CHECK(predicted["instantiations"][4] == nlohmann::json{{"ranks", 1}, {"error", what.instantiations[4].error()}});
+    REQUIRE(predicted["memory"].size() == 5);
     for (int r = 0; r < 5; ++r) {
-        auto const& memory = told["memory"][static_cast<std::size_t>(r)];
+        auto const& memory = predicted["memory"][static_cast<std::size_t>(r)];
         CHECK(memory["rank"] == r);
         std::int64_t sum = 0;
         for (auto const& [key, value] : memory.items()) {
@@ -152,11 +152,11 @@ TEST_CASE("plan_report: JSON in the file that training reads")
         CHECK(sum == memory_of(p, model, config, rank_id{r}).count);
         CHECK(memory["workspace_bytes"] > 0);
     }
-    CHECK(told["survivable"]["ranks"] == 1);
-    CHECK(told["survivable"]["message"] == to_string(what.as_it_stands));
-    REQUIRE(told["after_loss_of_rank"].size() == 5);
+    CHECK(predicted["survivable"]["ranks"] == 1);
+    CHECK(predicted["survivable"]["message"] == to_string(what.as_it_stands));
+    REQUIRE(predicted["after_loss_of_rank"].size() == 5);
     for (int r = 0; r < 5; ++r) {
-        auto const& loss = told["after_loss_of_rank"][static_cast<std::size_t>(r)];
+        auto const& loss = predicted["after_loss_of_rank"][static_cast<std::size_t>(r)];
         CHECK(loss["lost"] == std::vector{r});
         CHECK(loss["microbatches"] == std::vector{3, 2});
         CHECK(loss["step_s"] == what.ranks[static_cast<std::size_t>(r)].step->count);
@@ -164,10 +164,10 @@ TEST_CASE("plan_report: JSON in the file that training reads")
         CHECK(loss["copied_bytes"] == what.ranks[static_cast<std::size_t>(r)].next.copies.certificate.moved.value.count);
         CHECK(loss["copied_bytes"] >= 0);
     }
-    REQUIRE(told["after_loss_of_node"].size() == 3);
-    CHECK(told["after_loss_of_node"][0]["lost"] == std::vector{0, 1});
-    CHECK(told["after_loss_of_node"][0]["degraded"] == true);
-    auto const& pairs = told["after_loss_of_two_ranks"];
+    REQUIRE(predicted["after_loss_of_node"].size() == 3);
+    CHECK(predicted["after_loss_of_node"][0]["lost"] == std::vector{0, 1});
+    CHECK(predicted["after_loss_of_node"][0]["degraded"] == true);
+    auto const& pairs = predicted["after_loss_of_two_ranks"];
     CHECK(pairs["pairs"] == 10);
     CHECK(pairs["as_wanted"].get<int>() + pairs["fewer_pipelines"].get<int>() + pairs["too_few_ranks"].get<int>() + pairs["state_lost"].get<int>() == 10);
     CHECK(pairs["state_lost"] > 0);

@@ -106,7 +106,7 @@ TEST_CASE("planning: a single pipeline gets the exact memory")
 {
     for (int const ranks : {1, 2}) {
         auto config = config_of({ranks});
-        config.train.sums = sum_integers::int32;  // no gradients beside the sums of what nobody else holds
+        config.train.sums = sum_integers::int32;  // no gradients beside the sums of what no other rank holds
         config.plan.failures = 0;
         auto const model = gpt_model(config.model);
         auto const plain = first_of(config, ranks);

@@ -124,7 +124,7 @@ TEST_CASE("records: config is written; old records are set aside")
     }
     CHECK_FALSE(std::filesystem::exists(run + "/step-5"));
     CHECK(folder.read("a/b/notes.txt") == "somebody's");
-    CHECK(set_run_aside(run).empty());  // a config alone was put there by somebody for the first run
+    CHECK(set_run_aside(run).empty());  // a user put a config alone there, for the first run
     records const mine(run, rank_id{3}, true, true);
     auto const rank = json::parse(folder.read("a/b/ranks/3.json"));
     CHECK(rank["rank"] == 3);

@@ -217,7 +217,7 @@ TEMPLATE_TEST_CASE("cuda attention: matches double, whole and sliced", "", float
                 auto const all = [&] { return computed(in, some_dropout(p), by); };
                 auto const c = p > 0 ? same_in_every_order(all) : all();
                 // As for the host (tests/unit/kernels/attention.cpp): |v|, |dout| <= 5; a score is off by (d + 2) u 5 sqrt(d), a probability relatively by `relative`,
-                // twice for the maximum that goes on. In bfloat16 a probability is rounded before it weighs, and the output is when it is stored.
+                // twice for the running maximum. In bfloat16 a probability is rounded before it weighs, and the output is when it is stored.
                 double const d = static_cast<double>(s.width / s.heads);
                 double const t = static_cast<double>(s.length);
                 double const score = 2 * (d + 2) * u * 5 * std::sqrt(d);

@@ -104,7 +104,7 @@ TEMPLATE_TEST_CASE("cuda linear: matches double in each direction", "", float, b
             cuda::linear_backward_weight<policy<T>>(
                 queue, scratch, products,
                 {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()});
-            // n terms and one more in float, in any order: n u of the magnitudes; what is stored is rounded once (twice where a sum goes on)
+            // n terms and one more in float, in any order: n u of the magnitudes; what is stored is rounded once (twice where a sum continues)
             auto const within = [&](auto const& got, doubles const& expected, doubles const& whole, std::int64_t terms, double roundings, double fixed) {
                 doubles bound(expected.size());
                 for (std::size_t i = 0; i < bound.size(); ++i) {

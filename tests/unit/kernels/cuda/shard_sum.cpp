@@ -43,7 +43,7 @@ std::vector<T> by_ranks(partials const& in, int ranks, std::vector<T> const& bia
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda shard sum: bits of the tree, whoever has which", "", float, bfloat16)
+TEMPLATE_TEST_CASE("cuda shard sum: bits of the tree for any owners of shards", "", float, bfloat16)
 {
     using T = TestType;
     for (int const grid : {1, 2, 3, 7, 8, 16}) {

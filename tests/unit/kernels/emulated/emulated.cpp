@@ -192,7 +192,7 @@ void copies(unsigned* out)
         }
         sum = 31 * sum + shared[(t + 1) % blockDim.x * copied_words];
         if constexpr (MeetsAfter) {
-            __syncthreads();  // nobody reads any more
+            __syncthreads();  // no thread reads any more
         }
     }
     out[blockIdx.x * blockDim.x + t] = sum;
@@ -303,7 +303,7 @@ TEST_CASE("emulated: reductions go in CUB's tree")
 TEST_CASE("emulated device: a barrier that is missing shows")
 {
     CHECK_FALSE(same_in_every_order(mirror<false>));
-    CHECK(result_of(mirror<false>, 0)[0] == 0xffffffffU);  // poison: thread 0 read what nobody had written
+    CHECK(result_of(mirror<false>, 0)[0] == 0xffffffffU);  // poison: thread 0 read what no thread had written
     CHECK_FALSE(same_in_every_order(twice<false>));
     CHECK_FALSE(same_in_every_order(two_rounds<false>));
 }

@@ -29,7 +29,7 @@ struct numbers {
     numbers(numbers const&) = delete;
     numbers& operator=(numbers const&) = delete;
 
-    /// Copied from memory of its own, since nobody may have read it when the call returns.
+    /// Copied from memory of its own, because the call may return before it has been read.
     void set(unsigned first)
     {
         auto const& source = sources.emplace_back(std::array{first, first + 1, first + 2, first + 3});

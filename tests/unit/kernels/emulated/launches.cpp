@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels a layer becomes: said by the compiler, counted on the emulated device.
+// Which kernels a layer becomes: checked by the compiler, counted on the emulated device.
 #include "kernels/cuda/launches.hpp"
 
 #include <vector>

@@ -23,7 +23,7 @@ unsigned thread_number()
     return at.thread.x + at.block_size.x * (at.thread.y + at.block_size.y * at.thread.z);
 }
 
-/// Calls f(what each lane brought, by lane) when all lanes of the warp have come; none goes on before all have called.
+/// Calls f(what each lane brought, by lane) when all lanes of the warp have come; none continues before all have called.
 template <class Brought, class F>
 void exchange(Brought const& mine, F f)
 {

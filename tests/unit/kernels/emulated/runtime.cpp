@@ -206,7 +206,7 @@ cudaError_t cudaFree(void* pointer)
     return cudaSuccess;
 }
 
-// As much as it is told, whatever was taken.
+// As much as the test sets, whatever was taken.
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total)
 {
     char const* const mib = std::getenv("RHEO_EMULATED_MIB");
@@ -218,7 +218,7 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return take(poin
 cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : said(cudaErrorInvalidValue); }
 
-// A copy from memory that the device does not address may have read it when the call returns, or not before somebody waits (CUDA: "might be synchronous");
+// A copy from memory that the device does not address may have read it when the call returns, or not before the program waits (CUDA: "might be synchronous");
 // one to such memory is done then.
 cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t)
 {

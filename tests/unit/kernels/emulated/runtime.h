@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The host's side of the stand-in for CUDA: memory, streams and events of one device that is always there, and the launch of a kernel with
-// the device's limits. What is put into a stream is done at once or, as late as CUDA allows, when somebody waits (set_late): then
+// the device's limits. What is put into a stream is done at once or, as late as CUDA allows, when the program waits (set_late): then
 // who does not wait sees what was there before. There is one order for all streams. While a stream is captured, what is put there becomes a graph; what
 // CUDA forbids then ends the capture. Included by cuda_runtime.h.
 
@@ -82,7 +82,7 @@ namespace emulated {
 /// What the launch of a kernel returns; the limits are those of compute capability 9.0.
 cudaError_t checked_launch(cudaLaunchConfig_t const& config, void const* kernel);
 cudaError_t allow_shared_memory(void const* kernel, int bytes);
-/// From now on things are done when somebody waits, or again at once; at first as the variable RHEO_EMULATED_LATE says.
+/// From now on work is done when the program waits, or again at once. The variable RHEO_EMULATED_LATE sets what holds at the start.
 void set_late(bool late);
 /// Does it now, or later, or whenever the graph is launched that is being captured.
 void put(std::function<void()> work);

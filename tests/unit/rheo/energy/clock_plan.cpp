@@ -27,10 +27,10 @@ struct made {
 constexpr made small_plan(seconds deadline)
 {
     watts const blocking{50.0};
-    auto const what = make_activity_network(make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = 2})), small_profile(),
+    auto const made = make_activity_network(make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = 2})), small_profile(),
                                             {blocking, cost_fit::hull, milliseconds(1.0)});
-    auto f = make_frontier(what->what, blocking * 2.0);
-    auto real = round_to_clocks(f, what->options, blocking, deadline);
+    auto f = make_frontier(made->activities, blocking * 2.0);
+    auto real = round_to_clocks(f, made->options, blocking, deadline);
     return {std::move(f), *std::move(real)};
 }
 

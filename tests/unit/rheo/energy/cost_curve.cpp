@@ -104,7 +104,7 @@ TEST_CASE("cost_curve: published curve has a breakpoint per tick")
                                             {{1100.0}, {0.0547}, {19.5}}, {{1000.0}, {0.0581}, {19.0}}, {{900.0}, {0.0620}, {19.4}}};
     auto const kept = bucketed(options, watts{0.0}, milliseconds(1.0));
     REQUIRE(kept.size() == 4);  // the second shares a bucket, the last takes longer and more energy
-    CHECK(kept[0].what.clock == megahertz{1400.0});
+    CHECK(kept[0].measured.clock == megahertz{1400.0});
     auto const curve = exponential_curve(options, watts{0.0}, milliseconds(1.0));
     check_convex(curve);
     CHECK(curve.times.front() == ticks{50});

@@ -23,7 +23,7 @@ std::int64_t end_of(event_network const& network, stage_costs const& costs)
     std::vector<std::int64_t> times(static_cast<std::size_t>(network.events));
     for (auto const& arc : network.arcs) {
         auto const length =
-            arc.operation < 0 ? arc.nanoseconds : in_whole_nanoseconds(cost_of(costs, network.operations[static_cast<std::size_t>(arc.operation)].what));
+            arc.operation < 0 ? arc.nanoseconds : in_whole_nanoseconds(cost_of(costs, network.operations[static_cast<std::size_t>(arc.operation)].instruction));
         auto& end = times[static_cast<std::size_t>(arc.to)];
         end = std::max(end, times[static_cast<std::size_t>(arc.from)] + length);
     }
@@ -49,7 +49,7 @@ void compare(program const& p, std::mt19937& draw)
     }
     for (auto const& o : made.network.operations) {
         REQUIRE(made.network.operations[static_cast<std::size_t>(made.network.arcs[static_cast<std::size_t>(o.arc)].operation)] == o);
-        REQUIRE(p.rows[static_cast<std::size_t>(o.row)][static_cast<std::size_t>(o.place)] == o.what);
+        REQUIRE(p.rows[static_cast<std::size_t>(o.row)][static_cast<std::size_t>(o.place)] == o.instruction);
     }
 }
 

@@ -43,9 +43,9 @@ TEST_CASE("flow_from_plan: least cost exactly when a flow exists")
         auto const f = make_frontier(random_network(draw, random_program(draw, 1 + below(draw, 3), 1 + below(draw, 3), 1 + below(draw, 3)), 2), watts{0.0},
                                      frontier_begin::slowest);
         for (auto time = f.vertices.back().time; time <= f.vertices.front().time; time += ticks{1}) {
-            auto const events = some_plan(draw, f.what, time);
-            auto const flows = flow_for(f.what, events);
-            auto const claim = verify(f.what, {events, flows.empty() ? std::vector<std::int64_t>(f.what.network.arcs.size(), 0) : flows});
+            auto const events = some_plan(draw, f.activities, time);
+            auto const flows = flow_for(f.activities, events);
+            auto const claim = verify(f.activities, {events, flows.empty() ? std::vector<std::int64_t>(f.activities.network.arcs.size(), 0) : flows});
             bool const least = claim.cost == cost_at(f, time);
             REQUIRE(flows.empty() == !least);
             REQUIRE(static_cast<bool>(claim) == least);
@@ -63,11 +63,11 @@ TEST_CASE("flow_from_plan: waiting power bounds the flow at the optimum")
     for (int round = 0; round < 60; ++round) {
         auto const waiting = watts{1e-9 * below(draw, 20)};  // nanojoules per tick of a second
         auto const f = make_frontier(random_network(draw, random_program(draw, 3, 3, 4), 3), waiting);
-        auto const per_tick = detail::waiting_per_tick(f.what, waiting);
-        CHECK_FALSE(flow_for(f.what, plan_at(f, f.vertices.front().time).events, per_tick).empty());
+        auto const per_tick = detail::waiting_per_tick(f.activities, waiting);
+        CHECK_FALSE(flow_for(f.activities, plan_at(f, f.vertices.front().time).events, per_tick).empty());
         if (f.vertices.size() > 1) {
             auto const earlier = f.vertices.front().time - ticks{1};
-            CHECK(flow_for(f.what, plan_at(f, earlier).events, per_tick).empty());
+            CHECK(flow_for(f.activities, plan_at(f, earlier).events, per_tick).empty());
         }
     }
 }

@@ -16,7 +16,7 @@ constexpr frontier small_frontier()
 {
     auto const network = make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = 2}));
     auto made = make_activity_network(network, small_profile(), {watts{50.0}, cost_fit::hull, milliseconds(1.0)});
-    return make_frontier(std::move(made->what), watts{100.0});
+    return make_frontier(std::move(made->activities), watts{100.0});
 }
 
 // A frontier of two ranks is planned and proved by the compiler.
@@ -24,7 +24,7 @@ static_assert([] {
     auto const f = small_frontier();
     for (auto time = f.vertices.back().time; time <= f.vertices.front().time; time += ticks{1}) {
         auto const claim = certify(f, time);
-        if (!verify(f.what, claim) || verify(f.what, claim).cost != plan_at(f, time).cost) {
+        if (!verify(f.activities, claim) || verify(f.activities, claim).cost != plan_at(f, time).cost) {
             return false;
         }
     }
@@ -32,7 +32,7 @@ static_assert([] {
 }());
 
 /// The total energy at a time, in nanojoules.
-std::int64_t total(frontier const& f, ticks time) { return plan_at(f, time).cost.count + detail::waiting_per_tick(f.what, f.waiting).count * time.count; }
+std::int64_t total(frontier const& f, ticks time) { return plan_at(f, time).cost.count + detail::waiting_per_tick(f.activities, f.waiting).count * time.count; }
 
 }  // namespace
 
@@ -48,12 +48,12 @@ TEST_CASE("frontier: every tick has a proved plan at its cost")
             std::int64_t cost = 0;
             for (std::size_t k = 0; k < plan.durations.size(); ++k) {
                 durations.push_back(plan.durations[k].count);
-                cost += cost_at(f.what.curves[static_cast<std::size_t>(f.what.curve_of[k])], plan.durations[k]).count;
+                cost += cost_at(f.activities.curves[static_cast<std::size_t>(f.activities.curve_of[k])], plan.durations[k]).count;
             }
-            REQUIRE(length_of(f.what, durations) <= time.count);
+            REQUIRE(length_of(f.activities, durations) <= time.count);
             REQUIRE(cost == plan.cost.count);
             auto const claim = certify(f, time);
-            auto const checked = verify(f.what, claim);
+            auto const checked = verify(f.activities, claim);
             REQUIRE(checked.error.empty());
             REQUIRE(checked.cost == plan.cost);
         }
@@ -65,23 +65,23 @@ TEST_CASE("frontier: a changed certificate proves nothing")
     auto const f = small_frontier();
     auto const time = f.vertices[f.vertices.size() / 2].time;
     auto const sound = certify(f, time);
-    REQUIRE(verify(f.what, sound));
+    REQUIRE(verify(f.activities, sound));
     std::size_t refused = 0;
     for (std::size_t a = 0; a < sound.flows.size(); ++a) {
         for (auto const change : {-1'000'000, 1'000'000}) {
             auto claim = sound;
             claim.flows[a] += change;
-            refused += verify(f.what, claim) ? 0U : 1U;
+            refused += verify(f.activities, claim) ? 0U : 1U;
         }
     }
     CHECK(refused == 2 * sound.flows.size());
     auto late = sound;
     late.events[1] = late.events.back();
-    CHECK_FALSE(verify(f.what, late));
-    CHECK_FALSE(verify(f.what, {sound.events, {}}));
+    CHECK_FALSE(verify(f.activities, late));
+    CHECK_FALSE(verify(f.activities, {sound.events, {}}));
     auto other = sound;
     other.flows = certify(f, f.vertices.front().time).flows;
-    auto const weak = verify(f.what, other);
+    auto const weak = verify(f.activities, other);
     CHECK((weak ? weak.cost == weak.bound : weak.bound < weak.cost));  // any flow bounds; only the right one proves
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("frontier: pipelines run at the pace of the longest")
     std::vector<frontier> both;
     for (int microbatches : {2, 3}) {
         auto const network = make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = microbatches}));
-        both.push_back(make_frontier(make_activity_network(network, small_profile(), {watts{50.0}})->what, watts{100.0}));
+        both.push_back(make_frontier(make_activity_network(network, small_profile(), {watts{50.0}})->activities, watts{100.0}));
     }
     auto const deadline = common_deadline(both);
     CHECK(deadline == fastest_time(both[1]));

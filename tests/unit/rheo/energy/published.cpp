@@ -49,8 +49,8 @@ comparison compare(program const& p, profile const& measured, int stride)
     auto const network = make_event_network(p);
     auto const fitted = *make_activity_network(network, measured, {blocking, cost_fit::exponential});
     auto const hull = *make_activity_network(network, measured, {blocking, cost_fit::hull});
-    auto const theirs = make_frontier(fitted.what, waiting, frontier_begin::slowest);
-    auto const ours = make_frontier(hull.what, waiting);
+    auto const theirs = make_frontier(fitted.activities, waiting, frontier_begin::slowest);
+    auto const ours = make_frontier(hull.activities, waiting);
     auto const buckets = buckets_of(fitted, blocking);
     auto const real_clocks = make_real_frontier(ours, hull.options, blocking, slowest_time(ours));
     comparison result;
@@ -81,7 +81,7 @@ TEST_CASE("published: the published frontier is met row by row")
     REQUIRE(measured);
     auto const made =
         *make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), *measured, {blocking, cost_fit::exponential});
-    auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);
+    auto const f = make_frontier(made.activities, waiting, frontier_begin::slowest);
     std::istringstream lines{*expected};
     std::string line;
     std::getline(lines, line);
@@ -127,9 +127,9 @@ TEST_CASE("published: savings alone and beside a straggler")
     }
     auto const measured = *parse_profile(*text, "profile.csv");
     auto const made = *make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
-    auto const f = make_frontier(made.what, waiting, frontier_begin::slowest);  // a straggler is waited for: that time is paid anyway
-    auto const highest = at_highest_clocks(made.what, made.options, blocking);
-    auto const fastest = at_fastest_clocks(made.what, made.options, blocking).time;
+    auto const f = make_frontier(made.activities, waiting, frontier_begin::slowest);  // a straggler is waited for: that time is paid anyway
+    auto const highest = at_highest_clocks(made.activities, made.options, blocking);
+    auto const fastest = at_fastest_clocks(made.activities, made.options, blocking).time;
     auto const real_clocks = make_real_frontier(f, made.options, blocking, fastest * 1.5);
     auto const saved = [&](double factor) {
         auto const real = round_to_clocks(real_clocks, fastest * factor);
@@ -139,8 +139,8 @@ TEST_CASE("published: savings alone and beside a straggler")
     };
     CHECK(saved(1.0) > 0.152);
     CHECK(saved(1.2) > 0.24);
-    auto const fitted = *make_activity_network(made.what.network, measured, {blocking, cost_fit::exponential});
-    auto const theirs = make_frontier(fitted.what, waiting, frontier_begin::slowest);
+    auto const fitted = *make_activity_network(made.activities.network, measured, {blocking, cost_fit::exponential});
+    auto const theirs = make_frontier(fitted.activities, waiting, frontier_begin::slowest);
     auto const buckets = buckets_of(fitted, blocking);
     for (auto time = theirs.vertices.back().time; time <= theirs.vertices.front().time; time += ticks{10}) {  // of theirs, each that is done in time
         auto const published = at_bucket_clocks(fitted, plan_at(theirs, time), buckets, blocking);
@@ -161,9 +161,9 @@ TEST_CASE("published: reproduces the published savings")
     auto const measured = *parse_profile(*text, "profile.csv");
     auto const network = make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12}));
     auto const fitted = *make_activity_network(network, measured, {blocking, cost_fit::exponential});
-    auto const f = make_frontier(fitted.what, waiting);
+    auto const f = make_frontier(fitted.activities, waiting);
     joules highest{0.0};
-    for (auto const which : fitted.what.curve_of) {
+    for (auto const which : fitted.activities.curve_of) {
         auto const& option = fitted.options[static_cast<std::size_t>(which)].front();
         highest += option.energy - blocking * option.time;
     }
@@ -183,9 +183,9 @@ TEST_CASE("published: every 25th vertex of the real frontier is proved")
     }
     auto const measured = *parse_profile(*text, "profile.csv");
     auto const made = *make_activity_network(make_event_network(one_f_one_b::program({.ranks = 8, .microbatches = 12})), measured, {blocking});
-    auto const f = make_frontier(made.what, waiting);
+    auto const f = make_frontier(made.activities, waiting);
     for (std::size_t k = 0; k < f.vertices.size(); k += 25) {
-        auto const checked = verify(f.what, certify(f, f.vertices[k].time));
+        auto const checked = verify(f.activities, certify(f, f.vertices[k].time));
         REQUIRE(checked.error.empty());
         REQUIRE(checked.cost == f.vertices[k].cost);
     }

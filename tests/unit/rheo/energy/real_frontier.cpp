@@ -26,7 +26,7 @@ struct prepared {
 prepared prepare(program const& p, profile const& measured, cost_fit fit = cost_fit::hull, frontier_begin begin = frontier_begin::least_energy)
 {
     auto made = *make_activity_network(make_event_network(p), measured, {blocking, fit});
-    auto f = make_frontier(made.what, blocking * static_cast<double>(p.rows.size()), begin);
+    auto f = make_frontier(made.activities, blocking * static_cast<double>(p.rows.size()), begin);
     return {std::move(made), std::move(f)};
 }
 
@@ -44,7 +44,7 @@ std::int64_t nanoseconds_of(seconds time) { return in_whole_nanoseconds(time); }
 /// The deadline that many hundredths of the way from the fastest plan to the frontier's other end.
 seconds deadline_at(prepared const& p, int step, int steps)
 {
-    auto const fastest = at_fastest_clocks(p.made.what, p.made.options, blocking).time;
+    auto const fastest = at_fastest_clocks(p.made.activities, p.made.options, blocking).time;
     return fastest + (slowest_time(p.curve) - fastest) * (static_cast<double>(step) / steps);
 }
 
@@ -56,18 +56,18 @@ struct least {
 /// The least of all choices of one option per operation that end in time, one after the other.
 least enumerate(prepared const& p, std::int64_t deadline)
 {
-    auto const& what = p.made.what;
-    std::vector<std::size_t> choice(what.curve_of.size());
+    auto const& activities = p.made.activities;
+    std::vector<std::size_t> choice(activities.curve_of.size());
     std::vector<std::int64_t> times;
     least best;
     for (bool more = true; more;) {
-        times.assign(static_cast<std::size_t>(what.network.events), 0);
+        times.assign(static_cast<std::size_t>(activities.network.events), 0);
         std::int64_t cost = 0;
-        for (auto const& arc : what.network.arcs) {
+        for (auto const& arc : activities.network.arcs) {
             auto length = arc.nanoseconds;
             if (arc.operation >= 0) {
                 auto const k = static_cast<std::size_t>(arc.operation);
-                auto const& option = p.made.options[static_cast<std::size_t>(what.curve_of[k])][choice[k]];
+                auto const& option = p.made.options[static_cast<std::size_t>(activities.curve_of[k])][choice[k]];
                 length = detail::nanoseconds_above(option.time);
                 cost += in_whole_nanojoules(option.energy - blocking * option.time).count;
             }
@@ -80,7 +80,7 @@ least enumerate(prepared const& p, std::int64_t deadline)
         }
         more = false;
         for (std::size_t k = 0; k < choice.size() && !more; ++k) {
-            more = choice[k] + 1 < p.made.options[static_cast<std::size_t>(what.curve_of[k])].size();
+            more = choice[k] + 1 < p.made.options[static_cast<std::size_t>(activities.curve_of[k])].size();
             choice[k] = more ? choice[k] + 1 : 0;
         }
     }
@@ -117,7 +117,7 @@ TEST_CASE("real_frontier: longer deadlines never need more energy")
             last_total = total_of(p, *alone);
             if (step % 9 == 0) {
                 auto const claim = certify(p.curve, std::max(detail::ticks_within(p.curve, deadline), p.curve.vertices.back().time));
-                REQUIRE(least_cost_by(p.made.what, p.made.options, blocking, claim.flows, deadline) <= plan->cost);
+                REQUIRE(least_cost_by(p.made.activities, p.made.options, blocking, claim.flows, deadline) <= plan->cost);
             }
             if (k % 4 == 0 && step % 49 == 17) {  // made for this deadline alone it is the same plan
                 REQUIRE(*round_to_clocks(p.curve, p.made.options, blocking, deadline) == *plan);
@@ -193,7 +193,7 @@ TEST_CASE("real_frontier: optimal where enumeration is possible")
             for (auto const& f : {p.curve, prepare(program_of(k, ranks, microbatches), coarse_profile(draw, shape)).curve}) {
                 auto const flows =
                     certify(f, std::max(detail::ticks_within(f, deadline), f.vertices.back().time)).flows;  // another profile's flow bounds as well
-                REQUIRE(least_cost_by(p.made.what, p.made.options, blocking, flows, deadline).count <= best.cost);
+                REQUIRE(least_cost_by(p.made.activities, p.made.options, blocking, flows, deadline).count <= best.cost);
             }
         }
     }
@@ -208,22 +208,22 @@ TEST_CASE("real_frontier: gap is under half that of plain rounding")
     for (int k = 0; k < 12; ++k) {
         auto const p = prepare(program_of(k, 2, 4), coarse_profile(draw, {2, 3 + k % 2, 120.0 + 10.0 * (k % 4)}));
         auto const tables = detail::worth_choosing(p.made.options, blocking);
-        REQUIRE_FALSE(detail::is_enumerable(p.made.what, tables));
+        REQUIRE_FALSE(detail::is_enumerable(p.made.activities, tables));
         auto const real = make_real_frontier(p.curve, p.made.options, blocking, slowest_time(p.curve));
         for (int step = 0; step < 10; ++step) {
             auto const deadline = deadline_at(p, step, 10);
             auto const end = nanoseconds_of(deadline);
-            detail::clock_search plain{p.made.what, tables};
+            detail::clock_search plain{p.made.activities, tables};
             plain.round_down(detail::events_within(p.curve, end), detail::rounding::windows);
             REQUIRE(plain.meet(end));
             plain.fill(end, [](auto const&) {});
             auto const found = *round_to_clocks(real, deadline);
             auto const flows = certify(p.curve, std::max(detail::ticks_within(p.curve, deadline), p.curve.vertices.back().time)).flows;
-            detail::exact_clocks exact{p.made.what, tables, flows, watts{0.0}, end};
+            detail::exact_clocks exact{p.made.activities, tables, flows, watts{0.0}, end};
             auto const best = exact.best(plain.choices(), plain.cost(), plain.time());
             std::int64_t cost = 0;
             for (std::size_t i = 0; i < best.size(); ++i) {
-                cost += tables[static_cast<std::size_t>(p.made.what.curve_of[i])][static_cast<std::size_t>(best[i])].cost;
+                cost += tables[static_cast<std::size_t>(p.made.activities.curve_of[i])][static_cast<std::size_t>(best[i])].cost;
             }
             REQUIRE(found.cost.count >= cost);
             auto const energy = static_cast<double>(cost) + p.curve.waiting.count * static_cast<double>(end);

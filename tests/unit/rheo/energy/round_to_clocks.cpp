@@ -22,7 +22,7 @@ prepared prepare(program const& p, profile const& measured, seconds unit = {0.0}
 {
     watts const blocking{50.0};
     auto made = *make_activity_network(make_event_network(p), measured, {blocking, cost_fit::hull, unit});
-    auto f = make_frontier(made.what, blocking * static_cast<double>(p.rows.size()));
+    auto f = make_frontier(made.activities, blocking * static_cast<double>(p.rows.size()));
     return {std::move(made), std::move(f), blocking};
 }
 
@@ -46,17 +46,17 @@ profile random_profile(std::mt19937& draw, int stages)
 /// The least cost of all choices of clocks that end in time.
 std::int64_t best_choice(prepared const& p, std::int64_t deadline)
 {
-    auto const operations = p.made.what.curve_of.size();
+    auto const operations = p.made.activities.curve_of.size();
     std::vector<std::size_t> choice(operations);
     auto best = std::numeric_limits<std::int64_t>::max();
     for (bool more = true; more;) {
-        std::vector<std::int64_t> times(static_cast<std::size_t>(p.made.what.network.events));
+        std::vector<std::int64_t> times(static_cast<std::size_t>(p.made.activities.network.events));
         std::int64_t cost = 0;
-        for (auto const& arc : p.made.what.network.arcs) {
+        for (auto const& arc : p.made.activities.network.arcs) {
             std::int64_t length = arc.nanoseconds;
             if (arc.operation >= 0) {
                 auto const k = static_cast<std::size_t>(arc.operation);
-                auto const& option = p.made.options[static_cast<std::size_t>(p.made.what.curve_of[k])][choice[k]];
+                auto const& option = p.made.options[static_cast<std::size_t>(p.made.activities.curve_of[k])][choice[k]];
                 length = in_whole_nanoseconds(option.time);
                 cost += in_whole_nanojoules(option.energy - p.blocking * option.time).count;
             }
@@ -66,7 +66,7 @@ std::int64_t best_choice(prepared const& p, std::int64_t deadline)
         best = times.back() <= deadline ? std::min(best, cost) : best;
         more = false;
         for (std::size_t k = 0; k < operations && !more; ++k) {
-            more = choice[k] + 1 < p.made.options[static_cast<std::size_t>(p.made.what.curve_of[k])].size();
+            more = choice[k] + 1 < p.made.options[static_cast<std::size_t>(p.made.activities.curve_of[k])].size();
             choice[k] = more ? choice[k] + 1 : 0;
         }
     }
@@ -156,10 +156,10 @@ TEST_CASE("round_to_clocks: missing rows are named; ranks may differ")
         measured.rows.push_back(row);
     }
     auto const even = make_event_network(one_f_one_b::program({.ranks = 2, .microbatches = 2}));
-    auto const same = make_frontier(make_activity_network(even, small_profile(), {watts{50.0}})->what, watts{100.0});
-    auto const own = make_frontier(make_activity_network(even, measured, {watts{50.0}})->what, watts{100.0});
+    auto const same = make_frontier(make_activity_network(even, small_profile(), {watts{50.0}})->activities, watts{100.0});
+    auto const own = make_frontier(make_activity_network(even, measured, {watts{50.0}})->activities, watts{100.0});
     CHECK(fastest_time(own) > fastest_time(same));
-    CHECK(own.what.curves.size() == 4);
+    CHECK(own.activities.curves.size() == 4);
 }
 
 TEST_CASE("round_to_clocks: two clocks per operation meet the bound")

@@ -44,14 +44,14 @@ TEST_CASE("split_backward: split schedules need measured halves")
         CHECK(make_activity_network(network, small_profile(), {watts{50.0}}).error().starts_with("the profile has nothing for 0I"));
         auto const made = make_activity_network(network, with_split_backwards(small_profile(), 0.5), {watts{50.0}});
         REQUIRE(made);
-        auto const f = make_frontier(made->what, watts{100.0});
+        auto const f = make_frontier(made->activities, watts{100.0});
         REQUIRE(f.vertices.size() > 1);
         for (auto const& vertex : f.vertices) {
-            REQUIRE(verify(f.what, certify(f, vertex.time)).error.empty());
+            REQUIRE(verify(f.activities, certify(f, vertex.time)).error.empty());
         }
         auto const whole = make_frontier(
             make_activity_network(make_event_network(make_program(*parse_schedule("1f1b"), {.ranks = 2, .microbatches = 6})), small_profile(), {watts{50.0}})
-                ->what,
+                ->activities,
             watts{100.0});
         CHECK(fastest_time(f) <= fastest_time(whole));
     }

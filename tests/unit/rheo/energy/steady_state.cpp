@@ -44,7 +44,7 @@ made_network made_for(any_schedule const& schedule, int ranks, int microbatches)
 
 result<steady_state> steady(any_schedule const& schedule, int ranks, int period, int to = 200)
 {
-    return find_steady_state([&](int microbatches) { return made_for(schedule, ranks, microbatches).what; }, blocking * static_cast<double>(ranks),
+    return find_steady_state([&](int microbatches) { return made_for(schedule, ranks, microbatches).activities; }, blocking * static_cast<double>(ranks),
                              {.from = 4 * ranks, .to = to, .period = period});
 }
 
@@ -64,9 +64,9 @@ TEST_CASE("steady_state: proved vertices equal solved ones")
             for (int microbatches : {s->microbatches, s->microbatches + 1, s->microbatches + 2, 2 * s->microbatches + 3, 5 * s->microbatches}) {
                 CAPTURE(microbatches);
                 auto const made = made_for(schedule, ranks, microbatches);
-                auto const whole = make_frontier(made.what, blocking * static_cast<double>(ranks));
-                auto const slowest = make_frontier(made.what, blocking * static_cast<double>(ranks), frontier_begin::slowest);
-                auto const curve = continued_curve(*s, made.what, microbatches);
+                auto const whole = make_frontier(made.activities, blocking * static_cast<double>(ranks));
+                auto const slowest = make_frontier(made.activities, blocking * static_cast<double>(ranks), frontier_begin::slowest);
+                auto const curve = continued_curve(*s, made.activities, microbatches);
                 bool all = proved_least(*s, curve, microbatches);
                 REQUIRE((!all || curve.vertices.front().time == whole.vertices.front().time));
                 for (auto const& vertex : curve.vertices) {
@@ -82,7 +82,7 @@ TEST_CASE("steady_state: proved vertices equal solved ones")
             }
         }
     }
-    CHECK(proved["1f1b"] == 20);  // of 20 programs the whole curve; of the others a part, the rest is said to be unproved
+    CHECK(proved["1f1b"] == 20);  // of 20 programs the whole curve; of the others a part; the rest is reported as unproved
     CHECK(proved["gpipe"] > 0);
     CHECK(proved["eager-1f1b"] > 0);
     CHECK(proved["zb-h1"] > 0);
@@ -95,8 +95,8 @@ TEST_CASE("steady_state: plans between vertices are optimal too")
     REQUIRE(s);
     int const microbatches = 60;
     auto const made = made_for(schedule, 3, microbatches);
-    auto const whole = make_frontier(made.what, blocking * 3.0);
-    auto const curve = continued_curve(*s, made.what, microbatches);
+    auto const whole = make_frontier(made.activities, blocking * 3.0);
+    auto const curve = continued_curve(*s, made.activities, microbatches);
     auto const from = curve.vertices.back().time;
     auto const to = curve.vertices.front().time;
     for (int step = 0; step <= 53; ++step) {
@@ -116,13 +116,13 @@ TEST_CASE("steady_state: plans between vertices are optimal too")
 TEST_CASE("steady_state: unsteady programs are reported")
 {
     auto const schedule = *parse_schedule("1f1b");
-    CHECK(find_steady_state([&](int m) { return made_for(schedule, 4, m).what; }, blocking * 4.0, {.from = 2, .to = 3}).error() ==
+    CHECK(find_steady_state([&](int m) { return made_for(schedule, 4, m).activities; }, blocking * 4.0, {.from = 2, .to = 3}).error() ==
           "no steady state was found with so few microbatches");
     auto const s = steady(schedule, 2, 1);
     REQUIRE(s);
     auto const flushed = made_for(*parse_schedule("gpipe"), 2, 40);
-    auto const wrong = continued_curve(*s, flushed.what, 40);
+    auto const wrong = continued_curve(*s, flushed.activities, 40);
     auto const point = continued_at(*s, wrong, 40, wrong.vertices.back().time);
     CHECK_FALSE(point);
-    CHECK_THROWS_WITH(continued_curve(*s, flushed.what, s->microbatches - 1), "a steady state stands for programs that are longer by whole periods");
+    CHECK_THROWS_WITH(continued_curve(*s, flushed.activities, s->microbatches - 1), "a steady state stands for programs that are longer by whole periods");
 }

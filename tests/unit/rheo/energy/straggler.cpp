@@ -41,7 +41,7 @@ static_assert([] {
     return slow_ranks(all) == std::vector<slow_rank>{{rank_id{2}, 1.3}};
 }());
 
-/// A profile that is wrong for all alike makes nobody slow, and of two ranks the slower one is.
+/// A profile that is wrong for all alike makes no rank slow, and of two ranks the slower one is.
 static_assert([] {
     stragglers all;
     std::vector<double> const alike{2.0, 2.02, 1.98, 2.0};

@@ -30,7 +30,7 @@ prepared prepare(int ranks, int microbatches)
         }
     }
     auto made = *make_activity_network(make_event_network(one_f_one_b::program({.ranks = ranks, .microbatches = microbatches})), measured, {watts{50.0}});
-    auto f = make_frontier(made.what, watts{50.0 * ranks});
+    auto f = make_frontier(made.activities, watts{50.0 * ranks});
     return {std::move(made), std::move(f)};
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("switching: slow switches keep the deadline")
             auto const deadline = fastest_time(p.curve) * late;
             nanojoules before = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline)->cost;
             nanojoules highest{0};
-            for (auto const which : p.made.what.curve_of) {
+            for (auto const which : p.made.activities.curve_of) {
                 auto const& option = p.made.options[static_cast<std::size_t>(which)].front();
                 highest += in_whole_nanojoules(option.energy - watts{50.0} * option.time);
             }
@@ -73,7 +73,7 @@ TEST_CASE("switching: slow switches keep the deadline")
                 auto const real = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {latency}});
                 REQUIRE(real);
                 REQUIRE(real->time.count <= deadline.count + 1e-9);
-                REQUIRE(end_of(p.made.what.network, *real, {latency}) == Approx(real->time.count).margin(1e-6));
+                REQUIRE(end_of(p.made.activities.network, *real, {latency}) == Approx(real->time.count).margin(1e-6));
                 REQUIRE(real->cost >= before - nanojoules{1});
                 REQUIRE(real->cost <= highest);
             }
@@ -96,7 +96,7 @@ TEST_CASE("switching: longer deadlines never need more energy")
             REQUIRE(plan);
             REQUIRE(plan->cost <= last);
             REQUIRE(total_energy(p.curve, alone.cost, alone.time) <= last_alone);
-            REQUIRE(end_of(p.made.what.network, *plan, rule.latency) <= deadline.count + 1e-9);
+            REQUIRE(end_of(p.made.activities.network, *plan, rule.latency) <= deadline.count + 1e-9);
             last = plan->cost;
             last_alone = total_energy(p.curve, alone.cost, alone.time);
         }
@@ -110,7 +110,7 @@ TEST_CASE("switching: clocks are kept for the dwell time")
     auto const free = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0)});
     auto const held = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = microseconds(1.0), .dwell = milliseconds(30.0)});
     REQUIRE(held);
-    auto const& network = p.made.what.network;
+    auto const& network = p.made.activities.network;
     CHECK(switches(network, *held) <= switches(network, *free));
     for (std::size_t k = 1; k + 1 < network.operations.size(); ++k) {  // runs inside a row
         double held_for = 0.0;
@@ -133,6 +133,6 @@ TEST_CASE("switching: no rule changes nothing; long dwell: one clock")
     CHECK(*round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {}) == *round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline));
     auto const one = round_to_clocks(p.curve, p.made.options, watts{50.0}, deadline, {.latency = {0.0}, .dwell = {10.0}});
     REQUIRE(one);
-    CHECK(switches(p.made.what.network, *one) == 0);
+    CHECK(switches(p.made.activities.network, *one) == 0);
     CHECK_FALSE(round_to_clocks(p.curve, p.made.options, watts{50.0}, fastest_time(p.curve) * 0.9, {.latency = milliseconds(1.0)}));
 }

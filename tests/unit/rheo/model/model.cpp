@@ -30,15 +30,15 @@ constexpr model_description of(std::initializer_list<layer_description> layers)
 }
 
 using enum model_error::kind;
-static_assert(check({}) == model_error{.what = empty});
-static_assert(check(of({block_layer(small), classifier_layer(small)})) == model_error{.what = does_not_read_tokens, .takes = 64});
+static_assert(check({}) == model_error{.error = empty});
+static_assert(check(of({block_layer(small), classifier_layer(small)})) == model_error{.error = does_not_read_tokens, .takes = 64});
 static_assert(check(of({embedding_layer(small), block_layer(other), classifier_layer(small)})) ==
-              model_error{.what = widths_differ, .layer = 1, .gives = 64, .takes = 32});
+              model_error{.error = widths_differ, .layer = 1, .gives = 64, .takes = 32});
 static_assert(check(of({embedding_layer(small), block_layer(small), classifier_layer(other)})) ==
-              model_error{.what = widths_differ, .layer = 2, .gives = 64, .takes = 32});
-static_assert(check(of({embedding_layer(small), block_layer(small)})) == model_error{.what = does_not_end_in_loss, .layer = 1, .gives = 64});
-static_assert(check(of({embedding_layer(small), embedding_layer(small), classifier_layer(small)})).what == widths_differ);
-static_assert(check(of({embedding_layer(small), classifier_layer(small), classifier_layer(small)})).what == widths_differ);
+              model_error{.error = widths_differ, .layer = 2, .gives = 64, .takes = 32});
+static_assert(check(of({embedding_layer(small), block_layer(small)})) == model_error{.error = does_not_end_in_loss, .layer = 1, .gives = 64});
+static_assert(check(of({embedding_layer(small), embedding_layer(small), classifier_layer(small)})).error == widths_differ);
+static_assert(check(of({embedding_layer(small), classifier_layer(small), classifier_layer(small)})).error == widths_differ);
 static_assert(check(of({embedding_layer(small), classifier_layer(small), embedding_layer(small), classifier_layer(small)})).layer == 2);
 static_assert(check(of({embedding_layer(small), classifier_layer(small)})) == model_error{});
 
@@ -59,7 +59,7 @@ TEST_CASE("model: misfit layers and small losses are errors")
 {
     auto wrong = of({embedding_layer(small), block_layer(small), classifier_layer(small)});
     wrong.layers[1].parameters[2].shape.columns = 8;
-    CHECK(check(wrong).what == layer_does_not_fit);
+    CHECK(check(wrong).error == layer_does_not_fit);
     CHECK(to_string(check(wrong)) == "layer 1: operation 1 (linear) uses parameter 'attn.c_attn.weight', which must be 64 x 192, but it is 64 x 8");
     auto fewer = small;
     fewer.vocabulary = 100;

@@ -13,7 +13,7 @@ using namespace rheo;
 
 namespace {
 
-/// Two pipelines of two and one rank that waits, unless said otherwise.
+/// Two pipelines of two ranks and one that waits, unless a test changes that.
 struct small_cluster {
     job model = make_job(6);
     template_set_value ready = plan_templates(model.times, {2, 4});

@@ -65,7 +65,7 @@ TEST_CASE("repair: local rules: keep, shrink, borrow, merge")
     CHECK(sizes_after({2, 4, 5}, {1, 0, 0}, 2) == std::vector<int>{2, 4, 4});
     CHECK(sizes_after({2, 2, 2}, {1, 1, 0}, 2) == std::vector<int>{2, 2});      // both halves make one
     CHECK(sizes_after({2, 2, 2}, {1, 0, 0}, 2) == std::vector<int>{2 + 1, 2});  // the half joins another
-    CHECK(sizes_after({2, 3}, {2, 0}, 2) == std::vector<int>{3});               // nobody is left to borrow for
+    CHECK(sizes_after({2, 3}, {2, 0}, 2) == std::vector<int>{3});               // no rank is left to borrow for
     CHECK(apply_local_rules({{rank_id{0}}, {rank_id{1}, rank_id{2}, rank_id{3}}}, 2) == rank_groups{{rank_id{0}, rank_id{3}}, {rank_id{1}, rank_id{2}}});
     CHECK_THROWS_AS(apply_local_rules({{rank_id{0}}}, 2), precondition_error);
     CHECK_THROWS_AS(apply_local_rules({}, 2), precondition_error);

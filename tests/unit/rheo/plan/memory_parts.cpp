@@ -8,6 +8,7 @@
 
 #include "rheo/model/grid.hpp"
 #include "rheo/model/state.hpp"
+#include "rheo/plan/rank_memory.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "support/catch.hpp"
 
@@ -106,6 +107,17 @@ static_assert(counts_a_tie());
 // Host ranks have a buffer for everything.
 static_assert(state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer_id{2}}}, terms_of_ranks(shape, fp32, 1)) ==
               state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer_id{2}}}, {.shape = shape, .pipelines = 2}));
+
+constexpr bool counts_copies_of_the_model()
+{
+    plan p;
+    p.pipelines.push_back({{layer_id{0}, layer_id{3}, layer_id{6}}, {{rank_id{0}}, {rank_id{1}}}});
+    auto const one = memory_terms_of(p, shape, fp32_i32).pipelines;
+    p.pipelines.front().stages.push_back({rank_id{1}});  // a second copy, in the other direction
+    p.pipelines.front().stages.push_back({rank_id{0}});
+    return one == 1 && memory_terms_of(p, shape, fp32_i32).pipelines == 2;
+}
+static_assert(counts_copies_of_the_model());
 
 }  // namespace
 

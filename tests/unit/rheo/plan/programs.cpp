@@ -290,7 +290,7 @@ TEST_CASE("programs: slices change digest and schedule family")
     CHECK(schedule_of(seq, 0).compute == schedule_of(plain, 0).compute);
 }
 
-TEST_CASE("programs: a schedule that nobody knows is refused")
+TEST_CASE("programs: an unknown schedule is refused")
 {
     auto p = test::example();
     p.schedule = {};

@@ -33,7 +33,7 @@ TEST_CASE("reduction_units: each parameter once, never the loss")
             CHECK(std::is_sorted(units[u].tensors.begin(), units[u].tensors.end()));
             for (auto const t : units[u].tensors) {
                 ++times[t];
-                CHECK(state.tensors[at(t)].layers == units[u].layers);  // every holder of the tensor takes part, and nobody else
+                CHECK(state.tensors[at(t)].layers == units[u].layers);  // the holders of the tensor take part, and no others
             }
             if (u < 5) {
                 CHECK(units[u].layers == std::vector{layer_id{static_cast<int>(u)}});

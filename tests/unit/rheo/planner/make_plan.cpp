@@ -97,17 +97,17 @@ TEST_CASE("make_forecast: a loss leads to what replanning makes")
     planning_request const request{.schedule = one_f_one_b{}, .pipelines = {2, 3}, .shares = {3, 5}, .failures = 1};
     auto const made = make_plan(gpt, request, 5);
     REQUIRE(made);
-    auto const what = make_forecast(made->plan, gpt, request);
-    REQUIRE(what.ranks.size() == 5);
-    CHECK(what.as_it_stands.ranks == 1);
+    auto const forecast = make_forecast(made->plan, gpt, request);
+    REQUIRE(forecast.ranks.size() == 5);
+    CHECK(forecast.as_it_stands.ranks == 1);
     auto const known = make_replanning(gpt, request, 5);
-    for (auto const& outcome : what.ranks) {
+    for (auto const& outcome : forecast.ranks) {
         CHECK_FALSE(outcome.only_copy);
         CHECK(outcome.next.pipelines == outcome_of(outcome.lost, made->plan, known, membership_rules_of(request)).next.pipelines);
     }
-    for (auto const& rank : what.memory) {
+    for (auto const& rank : forecast.memory) {
         CHECK(rank.parts == memory_parts_of(made->plan, gpt, request.microbatch, request.policy, rank.rank));
     }
-    CHECK(what.instantiations.size() == 5);
-    CHECK(what.step == made->time);
+    CHECK(forecast.instantiations.size() == 5);
+    CHECK(forecast.step == made->time);
 }

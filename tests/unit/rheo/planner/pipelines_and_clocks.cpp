@@ -35,7 +35,7 @@ public:
                 }
             }
             auto const p = one_f_one_b::program({.ranks = ranks, .microbatches = microbatches});
-            found->second = make_frontier(make_activity_network(make_event_network(p), measured, {watts{80.0}, cost_fit::hull, milliseconds(0.01)})->what,
+            found->second = make_frontier(make_activity_network(make_event_network(p), measured, {watts{80.0}, cost_fit::hull, milliseconds(0.01)})->activities,
                                           watts{80.0 * ranks});
         }
         return found->second;

@@ -81,7 +81,7 @@ replayed replay(plan const& p, profile const& layers, clocks_of_rows const& cloc
         std::vector<std::size_t> next(static_cast<std::size_t>(network.rows));
         for (auto const& o : network.operations) {
             auto const clock = clocks[i][static_cast<std::size_t>(o.row)].at(next[static_cast<std::size_t>(o.row)]++);
-            for (auto const& option : options_of(stages, rank_id{-1}, stage_id{o.what.stage}, o.what.kind)) {
+            for (auto const& option : options_of(stages, rank_id{-1}, stage_id{o.instruction.stage}, o.instruction.kind)) {
                 if (option.clock == clock) {
                     result.energy += option.energy;
                     busy += option.time;  // what a slow rank takes longer it draws as one that waits

@@ -124,7 +124,7 @@ TEST_CASE("exploration: without a rule the harm is seen")
     SECTION("merging before the decision") { check_harm<protocol_rules{.decide_then_merge = false}>(property::counted_once); }
     SECTION("leaving without giving, or before all have it")
     {
-        job_settings alone;  // one pipeline: what the rank holds nobody else does
+        job_settings alone;  // one pipeline: no other rank holds what this one holds
         alone.ranks = 2, alone.steps = 2, alone.kills = 0, alone.planner = manners::rotate, alone.wants_to_leave = 1;
         check_harm<protocol_rules{.leavers_give = false}>(property::leaving_loses_nothing, alone);
         check_harm<protocol_rules{.leavers_vote = false}>(property::leaving_loses_nothing, alone);

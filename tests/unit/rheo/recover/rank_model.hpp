@@ -23,7 +23,7 @@ enum class property : std::uint8_t {
     waits_end,           ///< every wait ends
     lost_only_if_lost,   ///< state is given up only when really no copy lives
     preconditions,       ///< the protocol is never asked against its preconditions
-    leaving_loses_nothing,  ///< while nobody is killed no state is given up, no matter who leaves
+    leaving_loses_nothing,  ///< while no rank is killed, no state is given up, whichever ranks leave
 };
 
 struct violation {
@@ -39,7 +39,7 @@ struct job_settings {
     int kills = 2;
     manners planner = manners::keep;
     int wants_to_leave = -1;  ///< this rank, from the first step on
-    bool regroups = false;    ///< after the first step everybody gets another place, though nobody leaves
+    bool regroups = false;    ///< after the first step every rank gets another place, though none leaves
     bool safety = false;      ///< where there is one pipeline, each layer is kept by a second rank, too
     recovery_plan (*planned)(std::vector<rank_holdings> const& holdings, job_settings const&) = nullptr;
 };
@@ -118,7 +118,7 @@ inline std::vector<transfer> transfers(recovery_plan const& plan)
     return list;
 }
 
-/// At the beginning of a section: drops what of the plan nobody reads any more, so that states which differ
+/// At the beginning of a section: drops the parts of the plan that no rank reads any more, so that states which differ
 /// only in it are one.
 inline void forget_what_nobody_reads(protocol_state<recovery_plan>& s)
 {

@@ -66,7 +66,7 @@ struct rank_steps {
         }
     }
 
-    /// Goes on with an alternative: its messages are here, with their contents.
+    /// Continues with an alternative whose messages have arrived, with their contents.
     void go_on(std::vector<message_name> const& names, std::vector<std::uint32_t> const& contents)
     {
         auto& s = rank.protocol;
@@ -184,7 +184,7 @@ private:
                 rank.requests |= contents[i] >> 8;
             }
             if (name.kind != message_kind::sum && name.kind != message_kind::kept_tensor && (contents[i] & 255U) != provenance()) {
-                throw violation{property::counted_once, "a section goes on from a message of another attempt"};
+                throw violation{property::counted_once, "a section continues from a message of another attempt"};
             }
         }
         if (op.effect == operation::effects::contributes) {

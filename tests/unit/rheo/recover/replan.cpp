@@ -111,7 +111,7 @@ TEST_CASE("replan: any single loss of 2 + 3 leaves two pipelines")
     }
 }
 
-TEST_CASE("replan: nobody lost: nothing moves")
+TEST_CASE("replan: no rank lost: nothing moves")
 {
     auto const known = six_layers::known_before();
     auto const holdings = two_and_three(known);

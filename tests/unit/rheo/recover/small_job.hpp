@@ -51,7 +51,7 @@ enum class manners : std::uint8_t {
 
 /// A planner that needs no costs: pairs, and one rank alone when their number is odd. With two
 /// survivors `keep` and `spare` make two full copies, `rotate` one pipeline of two. Ranks that depart get no place; with `turn`
-/// everybody gets the place of his neighbour.
+/// every rank gets the place of its neighbour.
 inline recovery_plan plan_simply(std::vector<rank_holdings> const& holdings, int microbatches, manners how, std::vector<rank_id> const& departing = {},
                                  bool turn = false)
 {
@@ -68,7 +68,7 @@ inline recovery_plan plan_simply(std::vector<rank_holdings> const& holdings, int
         }
     }
     if (ranks.empty()) {
-        plan.error = "nobody stays";
+        plan.error = "no rank stays";
         return plan;
     }
     if (turn) {

@@ -16,8 +16,8 @@
 //
 // A rank that leaves alone ends at once: what it sent arrives or is lost, as with one that is killed.
 //
-// Between any two operations a rank may be killed, or leave when it may know of a loss. States that nobody can
-// tell apart are one: messages that cannot be received any more are dropped, and so is what of a plan nobody reads.
+// Between any two operations a rank may be killed, or leave when it may know of a loss. States that no rank can
+// tell apart are one: messages that cannot be received any more are dropped, and so are parts of a plan that no rank reads.
 
 #include <algorithm>
 #include <array>
@@ -86,7 +86,7 @@ public:
             open = open || (w.who[index(r)] == standing::alive && facts(w, r).phase != protocol_phase::left);
         }
         if (open && !ends) {
-            wrong.push_back({property::waits_end, "nobody has to go on"});
+            wrong.push_back({property::waits_end, "no rank has to continue"});
         }
         return list;
     }
@@ -198,7 +198,7 @@ private:
         }
     }
 
-    /// Goes on with an alternative, with each choice of messages that bear the awaited names.
+    /// Continues with an alternative, with each choice of messages that bear the awaited names.
     void take(world const& w, int r, std::size_t alternative, std::vector<std::uint64_t>& taken, std::vector<step>& list)
     {
         auto const local = w.local[index(r)];
@@ -309,7 +309,7 @@ private:
         if (lost) {
             check_lost(w);
             if (w.kills == job_.kills) {
-                throw violation{property::leaving_loses_nothing, "state is given up although nobody was killed"};
+                throw violation{property::leaving_loses_nothing, "state is given up although no rank was killed"};
             }
         }
         tidy(after);

@@ -22,7 +22,7 @@ TEST_CASE("complete: missing or doubled instructions are named")
             less.rows[r].erase(less.rows[r].begin() + static_cast<std::ptrdiff_t>(k));
             auto const missing = complete(less, 4);
             CHECK(missing.fault == program_error::missing);
-            CHECK(missing.culprits.front().what == whole.rows[r][k]);
+            CHECK(missing.culprits.front().instruction == whole.rows[r][k]);
             auto more = whole;
             more.rows[r].push_back(whole.rows[r][k]);
             CHECK(complete(more, 4) == refused(program_error::repeated, {pipeline_id{0}, static_cast<int>(r), whole.rows[r][k]}));
@@ -51,7 +51,7 @@ TEST_CASE("complete: a stage works where the placement says")
     CHECK(complete(from_text("0F0,0B0,1F0,1B0\n\n", {0, 0}), 1));
 }
 
-TEST_CASE("complete: a backward that nobody asked for is too much")
+TEST_CASE("complete: a backward that the work does not need is refused")
 {
     std::vector<stage_work> const work{{microbatch_id{0}, stage_id{1}}};
     CHECK(complete(from_text("0F0\n1F0,1B0\n", {0, 1}), work));

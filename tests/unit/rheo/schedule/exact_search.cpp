@@ -22,12 +22,12 @@ TEST_CASE("exact_search: equals enumeration")
         int const microbatches = ranks == 3 ? 2 : 2 + round % 2;
         list_request const request{.ranks = ranks, .placement = loop_placement(ranks, 1), .costs = random_costs(draw, ranks), .microbatches = microbatches};
         auto const found = exact_schedule(request);
-        INFO(to_text(found->what));
+        INFO(to_text(found->program));
         CHECK(found->is_optimal);
         CHECK(found->makespan == found->lower_bound);
         CHECK(found->makespan.count == Approx(every_schedule{request}.shortest()));
-        CHECK(makespan(found->what, request.costs) == found->makespan);
-        CHECK(complete(found->what, microbatches));
+        CHECK(makespan(found->program, request.costs) == found->makespan);
+        CHECK(complete(found->program, microbatches));
     }
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("exact_search: equals enumeration, capped, split, sliced")
         request.cap = bytes{2 + static_cast<std::int64_t>(draw() % 6)};
         auto const found = exact_schedule(request);
         auto const best = every_schedule{request}.shortest();
-        INFO("form " << form << " cap " << request.cap.count << '\n' << (found ? to_text(found->what) : found.error()));
+        INFO("form " << form << " cap " << request.cap.count << '\n' << (found ? to_text(found->program) : found.error()));
         if (!found) {
             CHECK(best == 1e9);
             ++infeasible;
@@ -74,9 +74,9 @@ TEST_CASE("exact_search: equals enumeration, capped, split, sliced")
         REQUIRE(found->is_optimal);
         CHECK(found->makespan.count == Approx(best));
         CHECK(found->lower_bound == found->makespan);
-        CHECK(complete(found->what, request.microbatches));
-        CHECK(makespan(found->what, request.costs) == found->makespan);
-        for (auto const peak : peak_bytes_by_rank(found->what, request.activations)) {
+        CHECK(complete(found->program, request.microbatches));
+        CHECK(makespan(found->program, request.costs) == found->makespan);
+        for (auto const peak : peak_bytes_by_rank(found->program, request.activations)) {
             CHECK(peak <= request.cap);
         }
         request.cap = {};
@@ -107,7 +107,7 @@ TEST_CASE("exact_search: equals enumeration with two copies")
         }
         auto const found = exact_schedule(request);
         auto const best = every_schedule{request}.shortest();
-        INFO("round " << round << '\n' << (found ? to_text(found->what) : found.error()));
+        INFO("round " << round << '\n' << (found ? to_text(found->program) : found.error()));
         if (!found) {
             CHECK(best == 1e9);
             ++infeasible;
@@ -116,10 +116,10 @@ TEST_CASE("exact_search: equals enumeration with two copies")
         beyond_the_list += list_schedule(request) ? 0 : 1;
         REQUIRE(found->is_optimal);
         CHECK(found->makespan.count == Approx(best));
-        CHECK(found->what.copies == 2);
-        CHECK(complete(found->what, request.microbatches));
-        CHECK(makespan(found->what, request.costs) == found->makespan);
-        for (auto const peak : request.cap > bytes{} ? peak_bytes_by_rank(found->what, request.activations) : std::vector<bytes>{}) {
+        CHECK(found->program.copies == 2);
+        CHECK(complete(found->program, request.microbatches));
+        CHECK(makespan(found->program, request.costs) == found->makespan);
+        for (auto const peak : request.cap > bytes{} ? peak_bytes_by_rank(found->program, request.activations) : std::vector<bytes>{}) {
             CHECK(peak <= request.cap);
         }
     }
@@ -205,10 +205,10 @@ TEST_CASE("exact_search: Seq1F1B and lists are not shorter")
     CHECK(found->is_optimal);
     CHECK(found->makespan <= makespan(p, costs));
     auto const listed = list_schedule(request);
-    CHECK(complete(listed->what, 2));
-    CHECK(dependencies_in_order(listed->what));
+    CHECK(complete(listed->program, 2));
+    CHECK(dependencies_in_order(listed->program));
     CHECK(found->makespan <= listed->makespan);
-    CHECK(makespan(listed->what, costs) == listed->makespan);
+    CHECK(makespan(listed->program, costs) == listed->makespan);
 }
 
 TEST_CASE("exact_search: no family beats it; 1F1B is optimal")

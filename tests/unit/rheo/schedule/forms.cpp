@@ -40,7 +40,7 @@ TEST_CASE("forms: copies share no microbatch and no message")
     CHECK(dependencies_in_order(p));
     CHECK(complete(p, 2));
     auto across = from_text("0F0,0SEND_F0\n1RECV_F0,1F0,1SEND_F0\n", {0, 1, 0, 1});
-    CHECK(deadlock_free<rendezvous>(across).fault == program_error::hang);  // nobody receives it
+    CHECK(deadlock_free<rendezvous>(across).fault == program_error::hang);  // no rank receives it
     across.copies = 2;
     CHECK(deadlock_free<rendezvous>(across).fault == program_error::misplaced);
     auto twice = from_text("0F0,0B0,3F0,3B0\n1F0,1B0,2F0,2B0\n", {0, 1, 1, 0});

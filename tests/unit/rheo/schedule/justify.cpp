@@ -54,8 +54,8 @@ TEST_CASE("justify: keeps optima, improves random orders")
         list_request const request{.ranks = 2, .placement = loop_placement(2, 1), .costs = random_costs(draw, 2), .microbatches = 3, .split = round % 2 == 0};
         auto const best = exact_schedule(request);
         REQUIRE(best->is_optimal);
-        CHECK(makespan(justified(best->what, request.costs), request.costs).count == Approx(best->makespan.count));
-        auto const some = list_schedule(request)->what;
+        CHECK(makespan(justified(best->program, request.costs), request.costs).count == Approx(best->makespan.count));
+        auto const some = list_schedule(request)->program;
         auto const near = makespan(justified(some, request.costs), request.costs);
         CHECK(near.count >= best->makespan.count - 1e-9);
         optimal += near.count < best->makespan.count + 1e-9 ? 1 : 0;

@@ -45,14 +45,14 @@ TEST_CASE("list_schedule: complete, acyclic, within the cap")
         request.cap = bytes{*std::max_element(whole.begin(), whole.end()) + round % 4};
         auto const answer = list_schedule(request);
         REQUIRE(answer);
-        INFO(to_text(answer->what));
-        CHECK(complete(answer->what, request.microbatches));
-        CHECK(dependencies_in_order(answer->what));
-        auto const peaks = peak_bytes_by_rank(answer->what, request.activations);
+        INFO(to_text(answer->program));
+        CHECK(complete(answer->program, request.microbatches));
+        CHECK(dependencies_in_order(answer->program));
+        auto const peaks = peak_bytes_by_rank(answer->program, request.activations);
         auto const peak = *std::max_element(peaks.begin(), peaks.end());
         CHECK(peak <= request.cap);
         tight += peak == request.cap ? 1 : 0;
-        auto const f = figures_of(answer->what, request.costs);
+        auto const f = figures_of(answer->program, request.costs);
         CHECK(f.makespan == answer->makespan);
         CHECK(f.lower_bound <= f.makespan);
         request.cap = bytes{*std::max_element(whole.begin(), whole.end()) - 1};
@@ -76,7 +76,7 @@ TEST_CASE("list_schedule: slices: memory helps; p equals Seq1F1B")
                 auto const answer = list_schedule(request);
                 INFO("p " << p << " k " << k << " held " << held);
                 CHECK(answer->makespan <= before);
-                CHECK(peak_activations(answer->what) <= held);
+                CHECK(peak_activations(answer->program) <= held);
                 before = answer->makespan;
             }
             CHECK(before == makespan(seq, costs));

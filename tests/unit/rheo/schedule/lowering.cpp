@@ -24,11 +24,11 @@ program only_computations(program p)
     return p;
 }
 
-std::size_t count(program const& p, instruction what)
+std::size_t count(program const& p, instruction wanted)
 {
     std::size_t n = 0;
     for (auto const& row : p.rows) {
-        n += static_cast<std::size_t>(std::count(row.begin(), row.end(), what));
+        n += static_cast<std::size_t>(std::count(row.begin(), row.end(), wanted));
     }
     return n;
 }
@@ -62,7 +62,7 @@ TEST_CASE("lowering: random orders are sound, pairs crossed once")
         for (auto const& row : lowered.rows) {
             instructions -= row.size();
         }
-        CHECK(instructions == 0);  // and nothing is sent that nobody uses
+        CHECK(instructions == 0);  // and nothing is sent that no rank uses
     }
 }
 

@@ -135,12 +135,12 @@ TEST_CASE("profiles: list schedules fit, are sound, beat 1F1B")
         auto const answer = list_schedule(request_of(x));
         INFO("profile " << k << ' ' << answer.error());
         REQUIRE(answer);
-        CHECK(complete(answer->what, x.microbatches));
-        CHECK(deadlock_free<rendezvous>(lower(answer->what)));
-        for (auto const peak : peak_bytes_by_rank(answer->what, activations_of(x))) {
+        CHECK(complete(answer->program, x.microbatches));
+        CHECK(deadlock_free<rendezvous>(lower(answer->program)));
+        for (auto const peak : peak_bytes_by_rank(answer->program, activations_of(x))) {
             CHECK(peak <= bytes{x.most});
         }
-        auto const f = figures_of(answer->what, costs_of(x));
+        auto const f = figures_of(answer->program, costs_of(x));
         CHECK(f.makespan == answer->makespan);
         CHECK(f.lower_bound <= f.makespan + seconds{1e-6});
         CHECK(f.makespan <= makespan(one_f_one_b::program({ranks_of(x), x.microbatches}), costs_of(x)));
@@ -159,12 +159,12 @@ TEST_CASE("profiles: every family is sound at measured times")
             }
             ++made;
             INFO(name_of(family) << " p " << p << " m " << m);
-            auto const what = make_program(family, {p, m});
-            CHECK(complete(what, m));
-            CHECK(deadlock_free<rendezvous>(lower(what)));
-            auto const f = figures_of(what, even_costs(what, full));
+            auto const program = make_program(family, {p, m});
+            CHECK(complete(program, m));
+            CHECK(deadlock_free<rendezvous>(lower(program)));
+            auto const f = figures_of(program, even_costs(program, full));
             CHECK(f.lower_bound <= f.makespan + seconds{1e-6});
-            CHECK(makespan<nonblocking>(lower(what), even_costs(what, full)) >= f.makespan - seconds{1e-6});
+            CHECK(makespan<nonblocking>(lower(program), even_costs(program, full)) >= f.makespan - seconds{1e-6});
         }
         CHECK(made >= 3);
     }

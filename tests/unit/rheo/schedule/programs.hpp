@@ -107,11 +107,11 @@ private:
         std::vector<instruction> instructions;
     };
 
-    bool done(std::vector<std::size_t> const& at, std::size_t pipeline, instruction what) const
+    bool done(std::vector<std::size_t> const& at, std::size_t pipeline, instruction wanted) const
     {
         for (std::size_t r = 0; r < rows_.size(); ++r) {
             auto const end = rows_[r].instructions.begin() + static_cast<std::ptrdiff_t>(at[r]);
-            if (rows_[r].pipeline == pipeline && std::find(rows_[r].instructions.begin(), end, what) != end) {
+            if (rows_[r].pipeline == pipeline && std::find(rows_[r].instructions.begin(), end, wanted) != end) {
                 return true;
             }
         }

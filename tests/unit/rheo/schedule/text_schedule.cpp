@@ -18,7 +18,7 @@ TEST_CASE("text_schedule: families round-trip with overlaps")
         auto const read = parse_schedule_text(to_text(p), p.slices);
         INFO(read.error());
         REQUIRE(read);
-        CHECK(read->what == p);
+        CHECK(read->program == p);
         CHECK(read->microbatches == 6);
     }
 }
@@ -40,7 +40,7 @@ TEST_CASE("text_schedule: tolerates BOM, spaces and quotes")
     REQUIRE(plain);
     auto const written = parse_schedule_text("\xEF\xBB\xBF 0F0 ,\"0F1\",\"\",\t0B0,0B1 \r\n1F0, \" 1B0 \",1F1 ,1B1\r\n");
     CHECK(written.error().empty());
-    CHECK(written->what == plain->what);
+    CHECK(written->program == plain->program);
     CHECK(to_text(without_idle(*parse_grid("( 0F1 ; 1B0 )OVERLAP_F_B\n", {0, 0}))) == "(0F1;1B0)OVERLAP_F_B\n");
     CHECK(parse_schedule_text("0 F0,0B0\n").error() == "row 1, cell 1: '0 F0' is not an instruction like 2F0");
 }
@@ -63,7 +63,7 @@ TEST_CASE("text_schedule: a broken path of a microbatch is named")
     CHECK(parse_schedule_text("0F0,0F1,0B1,0B0\n1F0,1B0\n", 2).error() == "row 2: slice 1 of microbatch 0 runs in stage 0 but not in stage 1: 1F1 is missing");
     auto const two = parse_schedule_text("0F0,3F1,3B1,0B0\n1F0,1B0,2F1,2B1\n");
     CHECK(two.error().empty());
-    CHECK(two->what.copies == 2);
+    CHECK(two->program.copies == 2);
 }
 
 TEST_CASE("text_schedule: mistakes name row and cell")

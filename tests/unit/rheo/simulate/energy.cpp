@@ -23,12 +23,12 @@ TEST_CASE("energy: all ranks add up to the frontier's total")
     watts const blocking{70.0};
     for (auto const& p : {one_f_one_b::program({.ranks = 3, .microbatches = 5}), gpipe::program({.ranks = 3, .microbatches = 4})}) {
         auto const made = *make_activity_network(make_event_network(p), measured, {blocking});
-        auto const f = make_frontier(made.what, blocking * 3.0);
+        auto const f = make_frontier(made.activities, blocking * 3.0);
         for (double late : {1.0, 1.07, 1.3, 2.0}) {
             auto const time = fastest_time(f) * late;
             auto const real = round_to_clocks(f, made.options, blocking, time);
             REQUIRE(real);
-            auto const account = energy_account(f.what.network, *real, blocking, time);
+            auto const account = energy_account(f.activities.network, *real, blocking, time);
             REQUIRE(account.size() == 3);
             CHECK(total_energy(account).count == Approx(total_energy(f, real->cost, time).count).epsilon(1e-8));
             joules computing{0.0};
@@ -39,7 +39,7 @@ TEST_CASE("energy: all ranks add up to the frontier's total")
             }
             CHECK(computing.count == Approx(real->computing.count));
         }
-        CHECK_THROWS_WITH(energy_account(f.what.network, *round_to_clocks(f, made.options, blocking, fastest_time(f)), blocking, seconds{0.0}),
+        CHECK_THROWS_WITH(energy_account(f.activities.network, *round_to_clocks(f, made.options, blocking, fastest_time(f)), blocking, seconds{0.0}),
                           "an iteration takes at least as long as its plan");
     }
 }

@@ -15,7 +15,7 @@ constexpr float float_of(std::uint32_t bits) { return std::bit_cast<float>(bits)
 constexpr std::uint16_t rounded(std::uint32_t bits) { return bfloat16{float_of(bits)}.bits(); }
 
 static_assert(std::is_trivially_copyable_v<bfloat16> && std::is_trivially_default_constructible_v<bfloat16> && std::is_standard_layout_v<bfloat16>);
-static_assert(std::is_convertible_v<bfloat16, float> && !std::is_convertible_v<float, bfloat16>, "only rounding has to be said");
+static_assert(std::is_convertible_v<bfloat16, float> && !std::is_convertible_v<float, bfloat16>, "only rounding has to be explicit");
 
 static_assert(bfloat16{1.0F}.bits() == 0x3f80 && bfloat16{-2.0F}.bits() == 0xc000 && bfloat16{0.0F}.bits() == 0 && bfloat16{-0.0F}.bits() == 0x8000);
 static_assert(rounded(0x3f808000) == 0x3f80 && rounded(0x3f818000) == 0x3f82, "ties go to even");

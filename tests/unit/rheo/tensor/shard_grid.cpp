@@ -112,7 +112,7 @@ TEST_CASE("shard grid: ranks send as few nodes as reckoned")
     }
 }
 
-TEST_CASE("shard grid: nodes of no tree are told apart")
+TEST_CASE("shard grid: nodes of no tree are recognised")
 {
     CHECK(order_of_nodes(counts_of(nodes_within(7, {0, 7}))).is_tree);
     auto const of = [](std::vector<std::int64_t> const& counts) {

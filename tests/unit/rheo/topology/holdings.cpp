@@ -30,7 +30,7 @@ static_assert(told_apart([](auto& h) { h.layers.pop_back(); }));
 static_assert(told_apart([](auto& h) { h.uses[1].use = use_id{2}; }));
 static_assert(told_apart([](auto& h) { h.uses[1].done.insert(microbatch_id{0}); }));
 
-// Work that is not said to be partial is whole; evaluation stops above every layer.
+// Work that is not marked partial is whole; evaluation stops above every layer.
 static_assert(microbatch_work{microbatch_id{1}} == microbatch_work{microbatch_id{1}, layer_id{0}});
 static_assert(no_backward > layer_id{1'000'000});
 

@@ -134,9 +134,9 @@ TEST_CASE("clock_setter: lost permission: next rung, reported once")
 
     standin_folder const other;
     other.behave("permission_after 2");
-    messages told;
+    messages heard;
     {
-        clock_setter setter{gpu(), in(other, &told)};
+        clock_setter setter{gpu(), in(other, &heard)};
         for (int const clock : {other.lowest(), other.second(), other.highest()}) {
             setter.request(mhz(clock));
             REQUIRE(setter.settled_within({20}));
@@ -144,7 +144,7 @@ TEST_CASE("clock_setter: lost permission: next rung, reported once")
         CHECK(setter.status().rung == clock_rung::advise_only);
         other.behave("");  // it comes back for the end
     }
-    CHECK(told.count("clocks are advised only") == 1);
+    CHECK(heard.count("clocks are advised only") == 1);
     CHECK(other.locked(0) == 0);
 }
 

@@ -32,7 +32,7 @@ setter_config in(machine_folder const& host, std::string const& rank)
     return config;
 }
 
-/// What a rank does: requests for a clock, says when it holds, continues as told.
+/// What a rank does: requests for a clock, says when it holds, continues on command.
 void be_rank(machine_folder const& host, int mhz, std::string const& name, std::function<void(clock_setter&)> const& then, std::string const& program = "")
 {
     auto config = in(host, name);
@@ -139,11 +139,11 @@ TEST_CASE("cpu_ranks: unwritable files: advise once, restore later")
             }
         }
     };
-    if (::geteuid() == 0) {  // who may write anything cannot lose a permission: the rank is nobody
+    if (::geteuid() == 0) {  // root cannot lose a permission: the rank runs as user nobody
         std::filesystem::permissions(host.path, std::filesystem::perms::all);
         for_all(std::filesystem::perms::all);
     }
-    auto const program = (host.path / "rheo-guardian").string();  // where nobody can read it
+    auto const program = (host.path / "rheo-guardian").string();  // where user nobody can read it
     std::filesystem::copy(*guardian_program(""), program);
     {
         process rank{[&] {

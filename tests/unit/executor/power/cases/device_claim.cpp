@@ -163,7 +163,7 @@ TEST_CASE("device_claim: original clocks are those of the first rank")
     CHECK(*fourth.begin(own("fresh")) == writing("fresh"));
 }
 
-TEST_CASE("device_claim: restores once when nobody lives")
+TEST_CASE("device_claim: restores once when no rank lives")
 {
     temporary_folder const folder;
     counted device;

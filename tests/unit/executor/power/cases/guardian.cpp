@@ -28,7 +28,7 @@ setter_config in(standin_folder const& folder, std::string const& rank = "")
     return config;
 }
 
-/// What a rank does: requests for a clock, says when it holds, continues as told.
+/// What a rank does: requests for a clock, says when it holds, continues on command.
 void be_rank(standin_folder const& folder, int clock, std::string const& name, std::function<void(clock_setter&)> const& then, std::string const& program = "")
 {
     auto config = in(folder, name);

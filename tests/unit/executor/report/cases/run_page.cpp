@@ -52,7 +52,34 @@ TEST_CASE("report: memory is compared with the plan of the same tensors")
     }
     CHECK(row[2] == row[3]);  // what the plan says is what a step holds
     CHECK(bars["rows"][0]["bars"][0]["size"] == bars["rows"][0]["bars"][1]["size"]);
-    CHECK(row[5] != "not known");
+    CHECK(row[4] != "not known");
+    CHECK(bars["rows"][0]["bars"][0]["size"].get<std::int64_t>() > 0);
+}
+
+TEST_CASE("report: each part of the memory is measured as planned")
+{
+    folder_with_run const folder{"run"};
+    auto const page = run_page(folder.of("run"));
+    auto const tables = sections_of(page, "Memory per rank")["blocks"];
+    auto const& parts = tables[2];  // after the bars and the table of ranks
+    REQUIRE(parts["rows"].size() == 7);
+    for (auto const& part : parts["rows"]) {
+        CAPTURE(part.dump());
+        CHECK(part[1] == part[2]);
+    }
+    CHECK(parts["rows"][0][0] == "master parameters");
+    // A part that differs is shown as it is, and a rank that left no measurement is not compared.
+    auto rank = nlohmann::ordered_json::parse(folder.read("run/ranks/0.json"));
+    CHECK(rank["planned_moments_bytes"] == rank["measured_moments_bytes"]);
+    rank["measured_moments_bytes"] = rank["measured_moments_bytes"].get<std::int64_t>() + (std::int64_t{8} << 20);
+    folder.write("run/ranks/0.json", rank.dump());
+    auto const moments = sections_of(run_page(folder.of("run")), "Memory per rank")["blocks"][2]["rows"][1];
+    CHECK(moments[1] != moments[2]);
+    folder.write("run/ranks/0.json", R"({"rank": 0, "pid": 1, "host": "h"})");
+    auto const row = block_of(run_page(folder.of("run")), "Memory per rank", "table")["rows"][0];
+    CHECK(has(row[2].get<std::string>(), " MiB"));
+    CHECK(row[3] == "not known");
+    CHECK(row[4] == "not known");
 }
 
 TEST_CASE("report: repeated steps replace the earlier ones")
