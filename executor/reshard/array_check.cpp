@@ -3,7 +3,7 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
+#include <cstdlib>
 #include <optional>
 #include <type_traits>
 
@@ -60,9 +60,45 @@ std::optional<local_array> located(array_at<Memory> const& array, std::size_t nu
     return result;
 }
 
-/// @return what is wrong with one array by itself; else it is in `all`
+/// Whether the first of the dimensions that have several elements is nearer than the last; also where there is but one.
+bool is_column_major(local_array const& array)
+{
+    auto const many = [&](int d) { return length(array.box[d]) > 1; };
+    int first = 0;
+    auto last = array.box.dimensions - 1;
+    while (first < last && !many(first)) {
+        ++first;
+    }
+    while (first < last && !many(last)) {
+        --last;
+    }
+    return first == last || std::abs(array.stride[static_cast<std::size_t>(first)]) < std::abs(array.stride[static_cast<std::size_t>(last)]);
+}
+
+/// Whether elements of an array that is written lie on each other for certain: one step of a dimension is shorter than an element, or all of them
+/// together span fewer bytes than they have.
+bool overlaps_itself(local_array const& array)
+{
+    auto const element = static_cast<std::int64_t>(array.element_bytes);
+    std::int64_t span = element;
+    for (int d = 0; d < array.box.dimensions; ++d) {
+        if (length(array.box[d]) < 2) {
+            continue;
+        }
+        auto const step = std::abs(static_cast<std::int64_t>(array.stride[static_cast<std::size_t>(d)]));
+        if (step < element) {
+            return true;
+        }
+        if (__builtin_add_overflow(span, (length(array.box[d]) - 1) * step, &span)) {
+            return false;
+        }
+    }
+    return span / element < elements(array.box);
+}
+
+/// @return what is wrong with one array by itself; else it is in `into`
 template <class Memory>
-std::string take(reshard_plan const& plan, array_at<Memory> const& array, char const* kind, std::size_t number, local_arrays& all)
+std::string take(reshard_plan const& plan, array_at<Memory> const& array, char const* kind, std::size_t number, local_arrays& into, checked_arrays& all)
 {
     if (array.tensor.value < 0 || at(array.tensor) >= plan.tensors.size()) {
         return std::string{kind} + " array " + std::to_string(number) + " is of tensor number " + std::to_string(array.tensor.value) + ", but the plan has " +
@@ -95,7 +131,11 @@ std::string take(reshard_plan const& plan, array_at<Memory> const& array, char c
     if (!found) {
         return place + "has " + std::to_string(array.strides.size()) + " strides that do not fit: one per dimension, the bytes between two elements in 64 bits";
     }
-    all.add(array.tensor, array.role, *found);
+    if (!is_held && overlaps_itself(*found)) {
+        return place + "has strides by which several of its elements share memory: give each element its own";
+    }
+    into.add(array.tensor, array.role, *found);
+    all.is_column_major = all.is_column_major && is_column_major(*found);
     return {};
 }
 
@@ -176,6 +216,7 @@ std::int64_t digest_of_plan(reshard_plan const& plan)
             digest.mix(format.type ? static_cast<std::int64_t>(*format.type) : -format.size.count);
         }
     }
+    digest.mix(plan.dropped.empty() ? 0 : 1);  // with drops, all ranks wait for each other after a round
     for (auto const& t : plan.transfers) {
         digest.mix(t.round);
         digest.mix(std::int64_t{t.from.value} << 32 | t.to.value);
@@ -192,7 +233,7 @@ checked_arrays check_arrays(reshard_plan const& plan, rank_id self, array_view<h
     checked_arrays all;
     auto const take_all = [&](auto const& arrays, char const* kind, local_arrays& into) {
         for (std::size_t i = 0; all.fault.empty() && i < arrays.size(); ++i) {
-            all.fault = take(plan, arrays[i], kind, i, into);
+            all.fault = take(plan, arrays[i], kind, i, into, all);
         }
         if (auto const overlaps = into.sort(); all.fault.empty() && !overlaps.empty()) {
             auto const& [a, b] = overlaps.front();
@@ -211,17 +252,18 @@ checked_arrays check_arrays(reshard_plan const& plan, rank_id self, array_view<h
     return all;
 }
 
-void agree_on(mpi::communicator const& comm, reshard_plan const& plan, std::string const& fault)
+element_order agree_on(mpi::communicator const& comm, reshard_plan const& plan, checked_arrays const& arrays, bytes message)
 {
     auto const digest = digest_of_plan(plan);
     auto const size = comm.size();
-    // The largest of each: the lowest rank with a fault, and the plans' digests from both ends.
-    std::array<std::int64_t, 3> mine{fault.empty() ? 0 : size - comm.rank(), digest, -digest};
-    std::array<std::int64_t, 3> most{};
+    // The largest of each: the lowest rank with a fault, the plans' digests and the messages' lengths from both ends, whether some arrays are row-major.
+    std::array<std::int64_t, 6> mine{arrays.fault.empty() ? 0 : size - comm.rank(), digest,        -digest, message.count,
+                                     -message.count,                                arrays.is_column_major ? 0 : 1};
+    std::array<std::int64_t, mine.size()> most{};
     mpi::check(MPI_Allreduce(mine.data(), most.data(), static_cast<int>(mine.size()), MPI_INT64_T, MPI_MAX, comm.handle()), "MPI_Allreduce");
     if (most[0] > 0) {
         int const culprit = size - static_cast<int>(most[0]);
-        auto sentence = "rank " + std::to_string(culprit) + " of the communicator: " + fault;
+        auto sentence = "rank " + std::to_string(culprit) + " of the communicator: " + arrays.fault;
         auto length = static_cast<int>(sentence.size());
         mpi::check(MPI_Bcast(&length, 1, MPI_INT, culprit, comm.handle()), "MPI_Bcast");
         sentence.resize(static_cast<std::size_t>(length));
@@ -231,6 +273,11 @@ void agree_on(mpi::communicator const& comm, reshard_plan const& plan, std::stri
     if (most[1] != -most[2]) {
         throw mismatched_arrays{"the ranks have different plans: make the plan on every rank from the same layouts, or on one and send it to all"};
     }
+    if (most[3] != -most[4]) {
+        throw mismatched_arrays{"the options have messages of " + std::to_string(-most[4]) + " bytes at one rank and of " + std::to_string(most[3]) +
+                                " at another: give all ranks the same length"};
+    }
+    return most[5] > 0 ? element_order::row_major : element_order::column_major;
 }
 
 }  // namespace rheo::inline v0::detail

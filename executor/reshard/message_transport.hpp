@@ -39,7 +39,7 @@ public:
     explicit mpi_transport(mpi::communicator const& comm) : comm_{comm} {}
     ~mpi_transport() override;
 
-    bool takes_datatypes() const override { return true; }
+    bool takes_datatypes() const override;
     std::byte* buffer(std::size_t slot, std::size_t bytes) override;
     void send(std::size_t slot, int peer, void const* data, int count, MPI_Datatype type) override;
     void receive(std::size_t slot, int peer, void* data, int count, MPI_Datatype type) override;

@@ -38,15 +38,28 @@ void cut(nd_box const& box, std::int64_t most, Use const& use)
 }
 
 /// Strides of a box without gaps, in bytes.
-std::array<std::ptrdiff_t, copied_dimensions> dense(nd_box const& box, std::size_t element_bytes)
+std::array<std::ptrdiff_t, copied_dimensions> dense(nd_box const& box, std::size_t element_bytes, element_order order = element_order::row_major)
 {
     std::array<std::ptrdiff_t, copied_dimensions> stride{};
     auto distance = static_cast<std::ptrdiff_t>(element_bytes);
-    for (int d = box.dimensions; d-- > 0;) {
+    for (int i = 0; i < box.dimensions; ++i) {
+        auto const d = order == element_order::row_major ? box.dimensions - 1 - i : i;
         stride[static_cast<std::size_t>(d)] = distance;
         distance *= static_cast<std::ptrdiff_t>(length(box[d]));
     }
     return stride;
+}
+
+/// The box with its dimensions in the order of the message, the slowest first.
+strided_box in_order(strided_box box, element_order order)
+{
+    if (order == element_order::column_major) {
+        auto const last = static_cast<std::ptrdiff_t>(box.dimensions);
+        std::reverse(box.extent.begin(), box.extent.begin() + last);
+        std::reverse(box.to_stride.begin(), box.to_stride.begin() + last);
+        std::reverse(box.from_stride.begin(), box.from_stride.begin() + last);
+    }
+    return box;
 }
 
 strided_box lengths_of(nd_box const& box, std::size_t element_bytes)
@@ -77,7 +90,7 @@ element_change change_at_receiver(moving_format const& format)
 
 class stream_builder {
 public:
-    stream_builder(std::size_t message_bytes, bool outgoing) : most_{message_bytes}, outgoing_{outgoing} {}
+    stream_builder(std::size_t message_bytes, element_order order, bool outgoing) : most_{message_bytes}, order_{order}, outgoing_{outgoing} {}
 
     /// Appends a box to the stream of a peer. @return its bytes
     std::size_t add(int peer, local_arrays const& arrays, transfer const& t, tensor_role role, moving_format const& format)
@@ -96,13 +109,13 @@ public:
                 messages.emplace_back();
             }
             auto& message = messages.back();
-            auto const packed = dense(part, size);
+            auto const packed = dense(part, size, order_);
             for (auto const& piece : arrays.find(t.tensor, role, part)) {
                 auto box = lengths_of(piece.box, size);
                 box.to_stride = outgoing_ ? packed : piece.array->stride;
                 box.from_stride = outgoing_ ? piece.array->stride : packed;
                 box.change = change;
-                message.boxes.push_back({box, piece.data(), message.bytes + offset_in(part, packed, piece.box), &t, role, piece.box});
+                message.boxes.push_back({in_order(box, order_), piece.data(), message.bytes + offset_in(part, packed, piece.box), &t, role, piece.box});
             }
             message.bytes += part_bytes;
             total += part_bytes;
@@ -114,6 +127,7 @@ public:
 
 private:
     std::size_t most_;
+    element_order order_;
     bool outgoing_;
     std::map<int, std::size_t> stream_of_;
 };
@@ -160,10 +174,11 @@ std::size_t append_local(std::vector<local_copy>& copies, std::vector<nd_box>* b
 
 }  // namespace
 
-round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, std::size_t message_bytes)
+round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, std::size_t message_bytes,
+                         element_order order)
 {
-    stream_builder outgoing{message_bytes, true};
-    stream_builder incoming{message_bytes, false};
+    stream_builder outgoing{message_bytes, order, true};
+    stream_builder incoming{message_bytes, order, false};
     round_streams result;
     for (auto const& t : round) {
         if (t.from != mine.self && t.to != mine.self) {

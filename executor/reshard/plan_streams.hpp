@@ -23,6 +23,9 @@ struct rank_arrays {
     std::vector<int> const& position_of;  ///< plan's rank -> rank of the communicator
 };
 
+/// The order of a box's elements in a message: the last dimension or the first one changes fastest.
+enum class element_order : std::uint8_t { row_major, column_major };
+
 struct round_streams {
     std::vector<message_stream> outgoing{};
     std::vector<message_stream> incoming{};
@@ -30,8 +33,9 @@ struct round_streams {
     std::size_t received = 0;
 };
 
-/// @param round its transfers, consecutive in the plan. @pre the arrays have all that the plan asks of them
-round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, std::size_t message_bytes);
+/// @param round its transfers, consecutive in the plan. @param order the same on all ranks. @pre the arrays have all that the plan asks of them
+round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, std::size_t message_bytes,
+                         element_order order = element_order::row_major);
 
 struct kept_copies {
     std::vector<local_copy> copies{};

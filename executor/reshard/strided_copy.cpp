@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/reshard/strided_copy.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -34,6 +36,47 @@ void copy_on_host(row_block const& block)
     for (std::size_t row = 0; row < block.rows; ++row, to += block.to_pitch, from += block.from_pitch) {
         std::memcpy(to, from, block.row_bytes);
     }
+}
+
+/// Elements along either side of a tile: as many of four bytes as a cache line holds.
+constexpr std::size_t tile = 16;
+
+/// What stays in the cache is copied in long rows.
+constexpr std::size_t small_plane = std::size_t{16} << 10U;
+
+/// A block of rows of one element, `count` times. Where one memory is contiguous along the rows and the other across them (a transposition),
+/// each line of the cache is used up before it is left.
+void copy_plane(row_block const& block, std::size_t count, std::ptrdiff_t to_pitch, std::ptrdiff_t from_pitch)
+{
+    auto const side = block.rows * count * block.row_bytes > small_plane ? tile : std::max(block.rows, count);
+    for (std::size_t first = 0; first < count; first += side) {
+        for (std::size_t row = 0; row < block.rows; row += side) {
+            for (auto i = first; i < std::min(count, first + side); ++i) {
+                auto const to = to_pitch * static_cast<std::ptrdiff_t>(i) + block.to_pitch * static_cast<std::ptrdiff_t>(row);
+                auto const from = from_pitch * static_cast<std::ptrdiff_t>(i) + block.from_pitch * static_cast<std::ptrdiff_t>(row);
+                copy_on_host({block.to + to, block.to_pitch, block.from + from, block.from_pitch, block.row_bytes, std::min(side, block.rows - row)});
+            }
+        }
+    }
+}
+
+/// The dimensions in another order, the one with the longest steps in either memory first: what is copied in succession then lies as near as it can in both.
+strided_box by_distance(strided_box const& box)
+{
+    std::array<std::size_t, copied_dimensions> order{};
+    auto const distance = [&](std::size_t d) { return box.extent[d] > 1 ? std::max(std::abs(box.to_stride[d]), std::abs(box.from_stride[d])) : 0; };
+    for (std::size_t d = 0; d < box.dimensions; ++d) {
+        order[d] = d;
+    }
+    std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(box.dimensions),
+                     [&](std::size_t a, std::size_t b) { return distance(a) > distance(b); });
+    auto result = box;
+    for (std::size_t d = 0; d < box.dimensions; ++d) {
+        result.extent[d] = box.extent[order[d]];
+        result.to_stride[d] = box.to_stride[order[d]];
+        result.from_stride[d] = box.from_stride[order[d]];
+    }
+    return result;
 }
 
 }  // namespace
@@ -91,7 +134,7 @@ std::array<std::ptrdiff_t, copied_dimensions> dense_strides(strided_box const& b
 
 void change_on_host(strided_box const& box, std::byte* to, std::byte const* from)
 {
-    auto const rest = joined(box);
+    auto const rest = joined(by_distance(box));
     auto const outer = rest.dimensions == 0 ? 0 : rest.dimensions - 1;
     changed_row row{to, 0, from, 0, 1};
     if (rest.dimensions > 0) {
@@ -163,7 +206,7 @@ void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, 
         }
         return;
     }
-    auto rest = joined(box);
+    auto rest = joined(by_distance(box));
     row_block block{to, 0, from, 0, box.element_bytes, 1};
     auto const element = static_cast<std::ptrdiff_t>(box.element_bytes);
     auto const inner = [&] { return rest.dimensions - 1; };
@@ -177,10 +220,21 @@ void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, 
         block.from_pitch = rest.from_stride[inner()];
         --rest.dimensions;
     }
+    std::size_t planes = 1;
+    std::ptrdiff_t to_plane = 0;
+    std::ptrdiff_t from_plane = 0;
+    if (!copy_rows && rest.dimensions > 0 && block.row_bytes == box.element_bytes) {
+        planes = static_cast<std::size_t>(rest.extent[inner()]);
+        to_plane = rest.to_stride[inner()];
+        from_plane = rest.from_stride[inner()];
+        --rest.dimensions;
+    }
     std::array<std::int64_t, copied_dimensions> index{};
     while (true) {
         if (copy_rows) {
             copy_rows(block);
+        } else if (planes > 1) {
+            copy_plane(block, planes, to_plane, from_plane);
         } else {
             copy_on_host(block);
         }

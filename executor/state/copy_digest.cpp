@@ -3,8 +3,12 @@
 
 #include "rheo/reshard/array_layout.hpp"
 
+#if RHEO_XXHASH_DISPATCHES
+#include <xxh_x86dispatch.h>  // by the widest vectors of the processor that it runs on
+#else
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#endif
 
 namespace rheo::inline v0 {
 

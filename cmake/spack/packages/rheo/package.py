@@ -30,7 +30,7 @@ class Rheo(CMakePackage):
         depends_on("nlohmann-json")
         depends_on("fmt")
         depends_on("boost@1.74:", type="build")
-        depends_on("xxhash@0.8:", type="build")
+        depends_on("xxhash@0.8:")
 
     conflicts("%gcc@:11", msg="rheo needs C++20 as of g++ 12")
     conflicts("%clang@:15", msg="rheo needs C++20 as of clang 16")

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comparison.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <mpi.h>
+
+namespace {
+
+/// The slowest rank's time of the work.
+double timed(std::function<void()> const& work)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    auto const begin = MPI_Wtime();
+    work();
+    double const mine = MPI_Wtime() - begin;
+    double slowest = 0;
+    MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return slowest;
+}
+
+}  // namespace
+
+void compare(bench_run const& run, std::string const& what, double bytes, std::vector<way> ways)
+{
+    for (int i = 0; i < run.repeats; ++i) {
+        for (auto& w : ways) {
+            w.best = std::min(w.best, timed(w.work));
+        }
+    }
+    auto const& baseline = ways.back();
+    for (auto const& w : ways) {
+        auto const rate = bytes / w.best / 1e9;
+        auto const share = baseline.best / w.best;
+        if (run.self != 0) {
+            continue;
+        }
+        if (run.json) {
+            std::printf(R"({"bench": "reshard", "case": "%s", "way": "%s", "gigabytes_per_s": %.4f, "baseline": "%s", "of_baseline": %.4f})"
+                        "\n",
+                        what.c_str(), w.name.c_str(), rate, baseline.name.c_str(), share);
+        } else {
+            std::printf("%-36s %-24s %8.2f GB/s  %6.1f %% of %s\n", what.c_str(), w.name.c_str(), rate, 100.0 * share, baseline.name.c_str());
+        }
+    }
+}
