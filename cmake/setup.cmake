@@ -35,8 +35,8 @@ set(rheo_packages
   "ninja-build|bin/ninja")
 # An MPI whose launcher kills all ranks when one is lost, for the tests that train on such a one: MPICH under its own names.
 set(rheo_other_mpi "mpich|bin/mpirun.mpich" "libmpich-dev|bin/mpicxx.mpich")
-# numpy runs the reference with which the logits of exported weights are compared.
-set(rheo_oracles "python3-numpy|lib/python3/dist-packages/numpy/version.py")
+# numpy runs the reference with which the logits of exported weights are compared; protobuf reads the Chakra traces that we write.
+set(rheo_oracles "python3-numpy|lib/python3/dist-packages/numpy/version.py" "python3-protobuf|lib/python3/dist-packages/google/protobuf/message.py")
 
 # rheo_missing_packages(<out> packages...): those of "package|files" that are not there.
 function(rheo_missing_packages out)

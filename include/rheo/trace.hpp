@@ -1,8 +1,11 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The record of a run: one event type, JSON lines, Chrome trace, pictures.
+// The record of a run: one event type, JSON lines, Chrome trace, Chakra execution traces, pictures.
 
+#include "rheo/trace/chakra/dependencies.hpp"
+#include "rheo/trace/chakra/reader.hpp"
+#include "rheo/trace/chakra/writer.hpp"
 #include "rheo/trace/chrome.hpp"
 #include "rheo/trace/event.hpp"
 #include "rheo/trace/json_lines.hpp"

@@ -8,6 +8,9 @@
 #include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"
+#include "rheo/trace/chakra/dependencies.hpp"
+#include "rheo/trace/chakra/reader.hpp"
+#include "rheo/trace/chakra/writer.hpp"
 #include "rheo/trace/json_lines.hpp"
 
 namespace fuzz {
@@ -61,6 +64,42 @@ void trace_lines(std::span<std::uint8_t const> bytes)
     std::ostringstream same;  // texts are compared: a time may be not a number
     write_json_lines(same, again.events);
     promise(again && !again.torn && same.str() == out.str(), "events that were read are written so that they read the same");
+}
+
+namespace {
+
+struct chakra_answer {
+    std::string written;  ///< the nodes that were read, as a file
+    std::string error;
+};
+
+chakra_answer read_chakra(std::string_view file)
+{
+    chakra_answer answer;
+    chakra_reader reader{chakra_bytes{file}};
+    auto metadata = reader.metadata();
+    metadata.version = metadata.version.empty() ? "0" : metadata.version;  // a writer wants one
+    chakra_writer writer{[&](std::string_view piece) { answer.written += piece; }, metadata};
+    chakra_dependencies<> dependencies;
+    while (auto const* const node = reader.next()) {
+        dependencies.add(*node);
+        writer.add(*node);
+    }
+    writer.finish();
+    answer.error = reader.error();
+    auto const broken_graph = dependencies.finish();
+    promise(reader.error().empty() || reader.error().starts_with("byte "), "a reason names the byte");
+    promise(broken_graph.empty() || broken_graph.find("node") != broken_graph.npos, "a fault of the graph names the node");
+    return answer;
+}
+
+}  // namespace
+
+void chakra_file(std::span<std::uint8_t const> bytes)
+{
+    auto const read = read_chakra(text_of(bytes));
+    auto const again = read_chakra(read.written);
+    promise(again.error.empty() && again.written == read.written, "nodes that were read are written so that they read the same");
 }
 
 }  // namespace fuzz
