@@ -1,13 +1,21 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Rehearsals on modelled time: a step, a step that loses ranks, messages and collectives on a network.
+// Rehearsals on modelled time: a step, a step that loses ranks, messages and collectives on a network, a job on nodes that come and go.
 
 #include "rheo/simulate/collectives/chunks.hpp"
 #include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/collectives/collective_time.hpp"
 #include "rheo/simulate/collectives/message_order.hpp"
 #include "rheo/simulate/energy.hpp"
+#include "rheo/simulate/goodput/goodput_account.hpp"
+#include "rheo/simulate/goodput/node_trace.hpp"
+#include "rheo/simulate/goodput/node_trace_csv.hpp"
+#include "rheo/simulate/goodput/replay_goodput.hpp"
+#include "rheo/simulate/goodput/replay_policies_csv.hpp"
+#include "rheo/simulate/goodput/replay_policy.hpp"
+#include "rheo/simulate/goodput/steps_table.hpp"
+#include "rheo/simulate/goodput/steps_table_csv.hpp"
 #include "rheo/simulate/link.hpp"
 #include "rheo/simulate/loss.hpp"
 #include "rheo/simulate/network/arrivals.hpp"
