@@ -123,6 +123,8 @@ TEST_CASE("rules: each rule catches a text that breaks it")
     CHECK(wrong("model/layer.hpp", opening + "// a virtual table is not meant: abort(), exit()\n" + space) == 0);
     CHECK(wrong("schedule/check/a.hpp", opening + "#include \"rheo/schedule/core/program.hpp\"\n" + space) == 0);
     CHECK(wrong("schedule/check/a.hpp", opening + "#include \"rheo/schedule/draw/svg.hpp\"\n" + space) == 1); // floor
+    CHECK(wrong("simulate/network/a.hpp", opening + "#include \"rheo/simulate/collectives/chunks.hpp\"\n" + space) == 1); // floor
+    CHECK(wrong("simulate/collectives/a.hpp", opening + "#include \"rheo/simulate/network/route.hpp\"\n" + space) == 0);
     CHECK(wrong("schedule/a.hpp", opening + space) == 1);                                                   // no floor
     CHECK(wrong("model.hpp", opening + "int x;\n") == 1);                                                   // only includes
     CHECK(wrong("model.hpp", opening + "#include <rheo/tensor/shape.hpp>\n") == 1);                         // its own folder

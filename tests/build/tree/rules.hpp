@@ -23,6 +23,9 @@ inline constexpr std::array schedule_floors{"core", "check", "transform", "searc
 // For those of include/rheo/energy.
 inline constexpr std::array energy_floors{"profile", "frontier", "clocks"};
 
+// For those of include/rheo/simulate; headers beside them may include any.
+inline constexpr std::array simulate_floors{"network", "collectives", "goodput"};
+
 // And for the rooms of executor/.
 inline constexpr std::array rooms{
     "os",   "mpi",        "reshard", "power",   "config", "data",   "device", "state", "stage", "host",
@@ -168,6 +171,7 @@ inline std::vector<std::string> complaints_about_header(std::string const& path,
                 }
                 complain_about_floors(schedule_floors, "rheo/schedule/", "rheo/" + path, *what, at, complaints);
                 complain_about_floors(energy_floors, "rheo/energy/", "rheo/" + path, *what, at, complaints);
+                complain_about_floors(simulate_floors, "rheo/simulate/", "rheo/" + path, *what, at, complaints);
                 if (is_umbrella && theirs + ".hpp" != path) {
                     complaints.push_back(at + "the umbrella " + path + " may not include " + *what);
                 }

@@ -1,0 +1,180 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Messages on a network over modelled time. Links carry one message at a time, first come first served: whoever is at a link first
+// has it first, and at one time whoever was there first. The caller sends, sets alarms, and takes what happens next.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "rheo/simulate/network/event_queue.hpp"
+#include "rheo/simulate/network/network_level.hpp"
+#include "rheo/simulate/network/network_model.hpp"
+#include "rheo/simulate/network/route.hpp"
+#include "rheo/topology/tagged_index.hpp"
+#include "rheo/units/array_view.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+/// @tparam Model one of network_model.hpp
+/// @tparam Note what the caller wants back with an arrival or an alarm
+template <class Model, class Note>
+class message_network {
+public:
+    using time = typename Model::time;
+    using level = network_level<typename Model::link>;
+
+    struct happening {
+        time at;
+        Note note;
+    };
+
+    /// @pre network_fault(levels) is empty
+    explicit message_network(array_view<level const> levels) : levels_(levels.begin(), levels.end()), routes_{levels}
+    {
+        for (std::size_t k = 0; k < levels_.size(); ++k) {
+            first_link_.push_back({k == 0 ? 0 : routes_.end_of(k - 1), static_cast<std::int64_t>(links_.size())});
+            auto const bundles = routes_.end_of(k) - first_link_.back().bundle;
+            if (Model::shares_links) {
+                links_.resize(links_.size() + static_cast<std::size_t>(bundles) * static_cast<std::size_t>(levels_[k].links_per_member));
+            }
+        }
+    }
+
+    int ranks() const { return routes_.ranks(); }
+
+    /// A message that is at its first link at that time. @pre two ranks of the network; no earlier than what happened last
+    void send(rank_id from, rank_id to, bytes size, time at, Note note)
+    {
+        expects(size.count >= 0 && !(at < now_), "a message of at least 0 bytes is sent now or later");
+        auto const route = routes_.route(from, to);
+        auto const& link = levels_[static_cast<std::size_t>(route.level)].link;
+        if constexpr (Model::shares_links) {
+            queue_.push({at, number_++, put({route, Model::passage(link, size), note})});
+        } else {
+            alarm(Model::sum(at, Model::way(link, route.hops, size)), note);
+        }
+    }
+
+    /// The note comes back at that time. @pre no earlier than what happened last
+    void alarm(time at, Note note)
+    {
+        expects(!(at < now_), "an alarm is set for now or later");
+        queue_.push({at, number_++, put({{}, {}, note})});  // a message without hops has arrived
+    }
+
+    /// The next arrival or alarm; nothing when nothing is left.
+    std::optional<happening> next()
+    {
+        while (!queue_.empty()) {
+            auto const event = queue_.pop();
+            now_ = event.at;
+            auto& m = messages_[event.what];
+            if (m.behind != nothing) {
+                auto const& next = messages_[m.behind];
+                queue_.push({next.at, next.number, m.behind});
+            } else if (m.link != nothing) {
+                links_[m.link].last = nothing;
+            }
+            if (m.hop == m.route.hops) {
+                free_.push_back(event.what);
+                return happening{event.at, m.note};
+            }
+            pass(event.what, event.at);
+        }
+        return std::nullopt;
+    }
+
+    /// Links taken by messages so far; 0 where they are not shared.
+    std::int64_t hops() const { return hops_; }
+
+private:
+    static constexpr std::uint32_t nothing = std::numeric_limits<std::uint32_t>::max();
+    struct message {
+        network_route route;
+        link_passage<time> passage;
+        Note note;
+        std::int32_t hop = 0;
+        std::uint32_t link = nothing;    ///< in whose line it is
+        std::uint32_t behind = nothing;  ///< the message after it in that line
+        time at{};                       ///< when it is at the next place
+        std::uint64_t number = 0;
+    };
+    struct shared_link {
+        time free;
+        std::uint32_t last = nothing;  ///< of its line
+    };
+    struct level_begin {
+        std::int32_t bundle;
+        std::int64_t link;
+    };
+
+    std::uint32_t put(message const& m)
+    {
+        if (free_.empty()) {
+            messages_.push_back(m);
+            return static_cast<std::uint32_t>(messages_.size() - 1);
+        }
+        auto const place = free_.back();
+        free_.pop_back();
+        messages_[place] = m;
+        return place;
+    }
+
+    /// Takes the message over its next link. Those that a link has sent off stand in a line, and only the first is in the queue: they
+    /// arrive one after the other, and a short queue is a fast one. One that would overtake goes into the queue by itself.
+    void pass(std::uint32_t place, time ready)
+    {
+        auto& m = messages_[place];
+        auto const link = free_link(m);
+        auto& taken = links_[link];
+        auto const start = std::max(ready, taken.free);
+        taken.free = Model::sum(start, m.passage.holds);
+        ++m.hop;
+        ++hops_;
+        m.at = Model::sum(start, m.hop == m.route.hops ? m.passage.last_hop : m.passage.per_hop);
+        m.number = number_++;
+        m.behind = nothing;
+        m.link = nothing;
+        if (taken.last == nothing || !(m.at < messages_[taken.last].at)) {
+            m.link = link;
+            auto const before = std::exchange(taken.last, place);
+            if (before != nothing) {
+                messages_[before].behind = place;
+                return;
+            }
+        }
+        queue_.push({m.at, m.number, place});
+    }
+
+    /// The next link of the message: of those side by side the one that is free first.
+    std::uint32_t free_link(message const& m) const
+    {
+        auto const k = static_cast<std::size_t>(m.route.level);
+        auto const side_by_side = levels_[k].links_per_member;
+        auto const bundle = std::int64_t{bundle_at(m.route, m.hop)} - first_link_[k].bundle;
+        auto const first = links_.begin() + first_link_[k].link + bundle * side_by_side;
+        auto const chosen = std::min_element(first, first + side_by_side, [](auto const& a, auto const& b) { return a.free < b.free; });
+        return static_cast<std::uint32_t>(chosen - links_.begin());
+    }
+
+    std::vector<level> levels_;
+    network_routes<typename Model::link, Model::has_own_links> routes_;
+    std::vector<level_begin> first_link_;
+    std::vector<shared_link> links_;
+    event_queue<time, std::uint32_t> queue_;
+    std::vector<message> messages_;
+    std::vector<std::uint32_t> free_;  ///< places in messages_
+    time now_{};
+    std::uint64_t number_ = 0;  ///< of the next thing to happen
+    std::int64_t hops_ = 0;
+};
+
+}  // namespace rheo::inline v0
