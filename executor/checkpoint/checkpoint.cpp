@@ -168,9 +168,16 @@ tensor_values checkpoint::read(tensor_info const& tensor) const
         return read(parameter_name(tensor));
     }
     auto const part_of = [&](tensor_role role) {
-        auto const all = read(tensor.part.parameter, role);
         std::vector<float> values(static_cast<std::size_t>(elements(tensor.shape)));
-        for_each_run(tensor, [&](element_run const& run) { std::copy_n(all.begin() + run.in_parameter, run.count, values.begin() + run.own); });
+        std::int64_t first = 0;  // of the piece in the tensor
+        for (auto const& box : tensor.part.pieces) {
+            auto const piece = read(tensor.part.parameter, role, box);
+            auto const width = box.column_end - box.column_begin;
+            for (std::int64_t row = 0; row < box.row_end - box.row_begin; ++row) {
+                std::copy_n(piece.begin() + row * width, width, values.begin() + first + row * tensor.shape.columns);
+            }
+            first += width == tensor.shape.columns ? elements(box) : width;
+        }
         return values;
     };
     return {part_of(tensor_role::parameter), part_of(tensor_role::first_moment), part_of(tensor_role::second_moment)};
