@@ -26,19 +26,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t most_manifest_bytes = std::int64_t{1} << 30;
 constexpr std::string_view folder_prefix = "step-";
 
-/// The step that a folder's name says; none when it is not called like a checkpoint.
-std::optional<step_id> step_of(fs::path const& folder)
-{
-    auto const name = folder.filename().string();
-    step_id step;
-    if (!name.starts_with(folder_prefix)) {
-        return std::nullopt;
-    }
-    auto const [end, bad] = std::from_chars(name.data() + folder_prefix.size(), name.data() + name.size(), step.value);
-    auto const good = bad == std::errc{} && end == name.data() + name.size() && name == fmt::format("{}{}", folder_prefix, step.value);
-    return good ? std::optional{step} : std::nullopt;
-}
-
 checkpoint_manifest read_manifest(fs::path const& folder)
 {
     auto const path = folder / "manifest.json";
@@ -102,6 +89,18 @@ std::vector<float> read_box(safetensors_file const& file, std::size_t which, che
 
 }  // namespace
 
+std::optional<step_id> step_of(fs::path const& folder)
+{
+    auto const name = folder.filename().string();
+    step_id step;
+    if (!name.starts_with(folder_prefix)) {
+        return std::nullopt;
+    }
+    auto const [end, bad] = std::from_chars(name.data() + folder_prefix.size(), name.data() + name.size(), step.value);
+    auto const good = bad == std::errc{} && end == name.data() + name.size() && name == fmt::format("{}{}", folder_prefix, step.value);
+    return good ? std::optional{step} : std::nullopt;
+}
+
 checkpoint::checkpoint(fs::path folder) : folder_{std::move(folder)}
 {
     read_within_memory(folder_, [&] {
@@ -112,30 +111,40 @@ checkpoint::checkpoint(fs::path folder) : folder_{std::move(folder)}
     });
 }
 
-std::vector<float> checkpoint::read(std::string_view tensor, tensor_role role) const
+std::vector<float> checkpoint::read(std::string_view tensor, tensor_role role, index_box const& box) const
 {
     return read_within_memory(folder_, [&] {
         auto const shape = shape_of(manifest_, tensor);
+        if (intersection(box, whole(shape)) != box || elements(box) == 0) {
+            throw exit_error{exit_code::bad_data,
+                             fmt::format("'{}' has '{}' with {} x {} elements, but rows {} to {}, columns {} to {} are asked for", folder_.string(), tensor,
+                                         shape.rows, shape.columns, box.row_begin, box.row_end, box.column_begin, box.column_end)};
+        }
         std::vector<float> values;
         for (auto const& [file, listed] : ranges::views::zip(files_, manifest_.files)) {
             for (auto const& [e, said] : ranges::views::enumerate(listed.entries)) {
-                if (said.tensor != tensor || said.role != role) {
+                auto const common = intersection(said.box, box);
+                if (said.tensor != tensor || said.role != role || elements(common) == 0) {
                     continue;
                 }
-                auto box = read_box(file, e, said, shape);
-                if (said.box == whole(shape)) {
-                    return box;
+                auto stored = read_box(file, e, said, shape);
+                if (said.box == box) {
+                    return stored;
                 }
-                values.resize(static_cast<std::size_t>(elements(shape)));
-                auto const width = said.box.column_end - said.box.column_begin;
-                for (auto row = said.box.row_begin; row < said.box.row_end; ++row) {
-                    std::copy_n(box.begin() + (row - said.box.row_begin) * width, width, values.begin() + row * shape.columns + said.box.column_begin);
+                values.resize(static_cast<std::size_t>(elements(box)));
+                auto const place_in = [&](index_box const& of, std::int64_t row) {
+                    return (row - of.row_begin) * (of.column_end - of.column_begin) + common.column_begin - of.column_begin;
+                };
+                for (auto row = common.row_begin; row < common.row_end; ++row) {
+                    std::copy_n(stored.begin() + place_in(said.box, row), common.column_end - common.column_begin, values.begin() + place_in(box, row));
                 }
             }
         }
         return values;
     });
 }
+
+std::vector<float> checkpoint::read(std::string_view tensor, tensor_role role) const { return read(tensor, role, whole(shape_of(manifest_, tensor))); }
 
 tensor_values checkpoint::read(std::string_view tensor) const
 {

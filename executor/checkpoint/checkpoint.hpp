@@ -90,8 +90,13 @@ public:
     checkpoint_manifest const& manifest() const& { return manifest_; }
     checkpoint_manifest const& manifest() && = delete;  // it would outlive what it is part of
     step_id step() const { return manifest_.step; }
+    std::vector<safetensors_file> const& files() const& { return files_; }  ///< as in the manifest
+    std::vector<safetensors_file> const& files() && = delete;
 
-    /// The whole tensor, row-major, its digest checked. @throws exit_error naming the file
+    /// A box of a tensor, row-major; it is put together from the boxes in the files that meet it, and no others are read. Their digests are checked.
+    /// @throws exit_error naming the file; also for a box that leaves the tensor
+    std::vector<float> read(std::string_view tensor, tensor_role role, index_box const& box) const;
+    /// The whole tensor. @throws exit_error
     std::vector<float> read(std::string_view tensor, tensor_role role) const;
     /// Parameter and moments. @throws exit_error
     tensor_values read(std::string_view tensor) const;
@@ -118,6 +123,9 @@ struct found_checkpoint {
 /// The newest checkpoint of a run folder all of whose bytes are right. One rank calls it and tells the others the step; they
 /// open `checkpoint_folder(run, step)`. Cost: reads the checkpoint once.
 found_checkpoint find_newest_checkpoint(std::filesystem::path const& run_folder);
+
+/// The step that a folder's name says; none when it is not called like a checkpoint.
+std::optional<step_id> step_of(std::filesystem::path const& folder);
 
 /// `<run>/step-N`.
 std::filesystem::path checkpoint_folder(std::filesystem::path const& run_folder, step_id step);

@@ -116,6 +116,47 @@ checkpoint_tensor tensor_from(json const& value)
     return tensor;
 }
 
+/// All but the files. @param digest of the whole state
+json to_json(checkpoint_manifest const& m, state_digest digest)
+{
+    json tensors = json::array();
+    for (auto const& tensor : m.tensors) {
+        tensors.push_back(to_json(tensor));
+    }
+    json fingerprint = json::array();
+    for (auto const& line : m.fingerprint) {
+        fingerprint.push_back({{"what", line.name}, {"value", line.value}});
+    }
+    return {{"schema", checkpoint_schema},
+            {"version", m.version},
+            {"step", m.step.value},
+            {"generation", m.generation.value},
+            {"state_digest", to_string(digest)},
+            {"data_digest", m.data_digest},
+            {"config", m.config},
+            {"fingerprint", fingerprint},
+            {"tensors", tensors}};
+}
+
+checkpoint_manifest about_from(json const& value)
+{
+    checkpoint_manifest m{.version = text_member(value, "version"),
+                          .step = {integer_member(value, "step", {})},
+                          .generation = {static_cast<std::int32_t>(integer_member(value, "generation", {0, INT32_MAX}))},
+                          .tensors = {},
+                          .fingerprint = {},
+                          .config = text_member(value, "config"),
+                          .data_digest = text_member(value, "data_digest"),
+                          .files = {}};
+    for (auto const& tensor : list_member(value, "tensors")) {
+        m.tensors.push_back(tensor_from(tensor));
+    }
+    for (auto const& line : list_member(value, "fingerprint")) {
+        m.fingerprint.push_back({text_member(line, "what"), text_member(line, "value")});
+    }
+    return m;
+}
+
 /// Each box of each parameter's roles is there exactly once, and nothing else.
 void check_coverage(checkpoint_manifest const& manifest)
 {
@@ -253,28 +294,30 @@ part_manifest parse_part(std::string_view text, std::string const& name)
 
 std::string format_manifest(checkpoint_manifest const& m)
 {
-    json tensors = json::array();
-    for (auto const& tensor : m.tensors) {
-        tensors.push_back(to_json(tensor));
-    }
-    json fingerprint = json::array();
-    for (auto const& line : m.fingerprint) {
-        fingerprint.push_back({{"what", line.name}, {"value", line.value}});
-    }
-    json files = json::array();
+    auto value = to_json(m, m.digest());
+    value["files"] = json::array();
     for (auto const& file : m.files) {
-        files.push_back(to_json(file));
+        value["files"].push_back(to_json(file));
     }
-    return seal("checkpoint", {{"schema", checkpoint_schema},
-                               {"version", m.version},
-                               {"step", m.step.value},
-                               {"generation", m.generation.value},
-                               {"state_digest", to_string(m.digest())},
-                               {"data_digest", m.data_digest},
-                               {"config", m.config},
-                               {"fingerprint", fingerprint},
-                               {"tensors", tensors},
-                               {"files", files}});
+    return seal("checkpoint", value);
+}
+
+std::string format_state(state_manifest const& state) { return seal("state", to_json(state.about, state.digest)); }
+
+state_manifest parse_state(std::string_view text, std::string const& name)
+{
+    return with_name(name, [&] {
+        auto const value = open_sealed("state", text, depth_of_manifest);
+        check_schema(value);
+        state_manifest state{about_from(value), digest_member(value, "state_digest")};
+        std::set<std::string_view> names;
+        for (auto const& tensor : state.about.tensors) {
+            if (!names.insert(tensor.name).second) {
+                throw json_error{fmt::format("has the tensor '{}' twice", tensor.name)};
+            }
+        }
+        return state;
+    });
 }
 
 checkpoint_manifest parse_manifest(std::string_view text, std::string const& name)
@@ -282,20 +325,8 @@ checkpoint_manifest parse_manifest(std::string_view text, std::string const& nam
     return with_name(name, [&] {
         auto const value = open_sealed("checkpoint", text, depth_of_manifest);
         auto const schema = check_schema(value);
-        checkpoint_manifest m{.version = text_member(value, "version"),
-                              .step = {integer_member(value, "step", {})},
-                              .generation = {static_cast<std::int32_t>(integer_member(value, "generation", {0, INT32_MAX}))},
-                              .tensors = {},
-                              .fingerprint = {},
-                              .config = text_member(value, "config"),
-                              .data_digest = text_member(value, "data_digest"),
-                              .files = files_from(list_member(value, "files"))};
-        for (auto const& tensor : list_member(value, "tensors")) {
-            m.tensors.push_back(tensor_from(tensor));
-        }
-        for (auto const& line : list_member(value, "fingerprint")) {
-            m.fingerprint.push_back({text_member(line, "what"), text_member(line, "value")});
-        }
+        auto m = about_from(value);
+        m.files = files_from(list_member(value, "files"));
         check_coverage(m);
         if (digest_member(value, "state_digest") != (schema == 1 ? digest_of_entries(m) : m.digest())) {  // the first schema left out the scales
             throw json_error{"has a 'state_digest' that is not the sum of its entries and scales"};

@@ -27,6 +27,18 @@ struct part_manifest {
 part_manifest parse_part(std::string_view text, std::string const& name);
 std::string format_part(part_manifest const& part);
 
+/// A manifest without its files, for state whose files another format describes: step, scales, fingerprint, config. `state_digest` is of the whole state.
+struct state_manifest {
+    checkpoint_manifest about;  ///< no files
+    state_digest digest;
+
+    friend bool operator==(state_manifest const&, state_manifest const&) = default;
+};
+
+/// @throws exit_error
+state_manifest parse_state(std::string_view text, std::string const& name);
+std::string format_state(state_manifest const& state);
+
 /// "parameter", "first_moment", "second_moment".
 std::string_view name_of(tensor_role role);
 

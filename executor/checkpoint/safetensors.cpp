@@ -24,20 +24,10 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 constexpr std::int64_t length_bytes = 8;
 constexpr std::size_t most_dimensions = 16;
 
-/// Bytes of an element of the format's dtypes; 0: unknown.
-std::int64_t bytes_of(std::string_view dtype)
-{
-    static std::map<std::string_view, std::int64_t> const known{{"F64", 8},     {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1},
-                                                                {"F8_E5M2", 1}, {"I64", 8}, {"I32", 4}, {"I16", 2},  {"I8", 1},
-                                                                {"U64", 8},     {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}};
-    auto const found = known.find(dtype);
-    return found == known.end() ? 0 : found->second;
-}
-
 safetensors_entry read_entry(std::string const& name, nlohmann::json const& value, std::int64_t data_bytes)
 {
     safetensors_entry entry{name, text_member(value, "dtype"), {}, 0, 0};
-    auto const element = bytes_of(entry.dtype);
+    auto const element = safetensors_element_bytes(entry.dtype);
     if (element == 0) {
         throw json_error{fmt::format("has '{}' with the unknown dtype '{}'", name, entry.dtype)};
     }
@@ -64,7 +54,7 @@ safetensors_entry read_entry(std::string const& name, nlohmann::json const& valu
 }
 
 /// Entries in the order of their places, which are all of the data, each byte once.
-std::vector<safetensors_entry> read_entries(std::string_view text, std::int64_t data_bytes)
+std::vector<safetensors_entry> read_entries(std::string_view text, std::int64_t data_bytes, std::map<std::string, std::string>& metadata)
 {
     auto const header = parse_strict(text, 3);
     if (!header.is_object()) {
@@ -76,6 +66,8 @@ std::vector<safetensors_entry> read_entries(std::string_view text, std::int64_t 
             entries.push_back(read_entry(name, value, data_bytes));
         } else if (!value.is_object() || !std::all_of(value.begin(), value.end(), [](auto const& v) { return v.is_string(); })) {
             throw json_error{"has metadata that are not all text"};
+        } else {
+            metadata = value.get<std::map<std::string, std::string>>();
         }
     }
     std::sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) { return std::pair{a.begin, a.end} < std::pair{b.begin, b.end}; });
@@ -118,20 +110,32 @@ safetensors_header parse_safetensors(std::span<std::byte const> begin, std::int6
     std::memcpy(text.data(), begin.data() + length_bytes, text.size());
     auto const data_begin = length_bytes + length;
     try {
-        return {read_entries(text, file_bytes - data_begin), data_begin, file_bytes};
+        safetensors_header header{{}, data_begin, file_bytes};
+        header.entries = read_entries(text, file_bytes - data_begin, header.metadata);
+        return header;
     } catch (json_error const& error) {
         throw exit_error{exit_code::bad_data, fmt::format("'{}' {}", name, error.what())};
     }
 }
 
-std::string format_safetensors(std::vector<safetensors_entry>& entries)
+std::int64_t safetensors_element_bytes(std::string_view dtype)
+{
+    static std::map<std::string_view, std::int64_t> const known{{"F64", 8},     {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1},
+                                                                {"F8_E5M2", 1}, {"I64", 8}, {"I32", 4}, {"I16", 2},  {"I8", 1},
+                                                                {"U64", 8},     {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}};
+    auto const found = known.find(dtype);
+    return found == known.end() ? 0 : found->second;
+}
+
+std::string format_safetensors(std::vector<safetensors_entry>& entries, std::map<std::string, std::string> const& metadata)
 {
     nlohmann::ordered_json header;
-    header["__metadata__"] = {{"format", "pt"}};
+    header["__metadata__"] = metadata;
+    header["__metadata__"]["format"] = "pt";
     std::int64_t end = 0;
     for (auto& entry : entries) {
-        expects(entry.dtype == "F32" && !header.contains(entry.name), "entries of a safetensors file are F32 and have names of their own");
-        std::int64_t size = bytes_of(entry.dtype);
+        std::int64_t size = safetensors_element_bytes(entry.dtype);
+        expects(size > 0 && !header.contains(entry.name), "entries of a safetensors file have a known dtype and names of their own");
         for (auto const extent : entry.shape) {
             size *= extent;
         }

@@ -4,11 +4,12 @@
 // Safetensors, the file format in which weights are exchanged: eight bytes of length, a JSON header of names,
 // dtypes, shapes and places, then the bytes. Checkpoints keep all of their state in it, so one reader
 // stands between the program and every such file, and it believes none: every length, place and name is
-// held against the file's real size before anything is reserved or read. F32 only.
+// held against the file's real size before anything is reserved or read. Values are read as F32 only.
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,7 @@ struct safetensors_header {
     std::vector<safetensors_entry> entries;  ///< in the order of their places
     std::int64_t data_begin = 0;             ///< of the first byte after the header, in the file
     std::int64_t file_bytes = 0;
+    std::map<std::string, std::string> metadata{};  ///< the texts under `__metadata__`
 
     friend bool operator==(safetensors_header const&, safetensors_header const&) = default;
 };
@@ -45,8 +47,11 @@ inline constexpr std::int64_t longest_safetensors_header = 100'000'000;
 safetensors_header parse_safetensors(std::span<std::byte const> begin, std::int64_t file_bytes, std::string const& name);
 
 /// The eight bytes of length and the header for these entries, whose places are filled in, in their order; the data that
-/// follow begin at a multiple of eight bytes. @pre names are unique; dtype is F32
-std::string format_safetensors(std::vector<safetensors_entry>& entries);
+/// follow begin at a multiple of eight bytes. @param metadata beside the format, which is PyTorch's @pre names are unique, dtypes are known
+std::string format_safetensors(std::vector<safetensors_entry>& entries, std::map<std::string, std::string> const& metadata = {});
+
+/// Bytes of an element of the format's dtypes; 0: unknown.
+std::int64_t safetensors_element_bytes(std::string_view dtype);
 
 /// A file whose header was read and checked. It holds no descriptor: a checkpoint may have more files than a process may open.
 class safetensors_file {
