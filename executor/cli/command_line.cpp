@@ -28,6 +28,7 @@ command_line::command_line()
     add_schedule();
     add_frontier();
     add_reshard();
+    add_convert();
     add_records();
     add_reference();
 }
@@ -169,6 +170,27 @@ void command_line::add_reshard()
     command.add_option("--svg", options.svg, "Write a picture of who sends what to whom in each round.")->type_name("FILE");
     auto* const json = command.add_flag("--json", options.json, "Print the result as JSON.");
     command.add_flag("--csv", options.csv, "Print the transfers as CSV.")->excludes(json);
+}
+
+void command_line::add_convert()
+{
+    auto& command = *app.add_subcommand("convert", "Write a checkpoint in another layout, or in PyTorch's form, without loading it.");
+    command.callback([this] { chosen = [this] { return convert_checkpoint(convert_); }; });
+    auto& options = convert_;
+    command.add_option("from", options.from, "Checkpoint, run folder (its newest one), or PyTorch distributed checkpoint (safetensors).")
+        ->required()
+        ->type_name("CHECKPOINT");
+    command.add_option("out", options.out, "Folder to make.")->required()->type_name("OUT");
+    command.add_option("--layout", options.layout, "Layout to write: degrees of tensor, pipeline and data parallelism as 4,2,1, or a file (JSON).")
+        ->required()
+        ->type_name("T,P,D|FILE");
+    command.add_option("--format", options.format, "Form to write: checkpoint, or dcp, PyTorch's distributed checkpoint in safetensors.")
+        ->check(CLI::IsMember({"checkpoint", "dcp"}))
+        ->capture_default_str();
+    command.add_option("--like", options.like, "For a PyTorch checkpoint without rheo.json: the checkpoint that says its step, config and scales.")
+        ->type_name("CHECKPOINT");
+    command.add_option("--memory", options.memory_mib, "Most MiB of values in memory at once.")->check(CLI::PositiveNumber)->capture_default_str();
+    command.add_flag("--json", options.json, "Print the result as JSON.");
 }
 
 void command_line::add_records()

@@ -95,6 +95,16 @@ struct reshard_command_options {
     bool csv = false;
 };
 
+struct convert_options {
+    std::string from;    ///< a checkpoint, or a run folder: its newest one, or a folder of PyTorch's
+    std::string out;     ///< the folder that is made
+    std::string layout;  ///< T,P,D or a file with a layout
+    std::string format = "checkpoint";
+    std::string like;    ///< what says step, config and scales of a checkpoint of PyTorch's
+    double memory_mib = 64.0;
+    bool json = false;
+};
+
 struct reference_options {
     std::string folder;  ///< gets reference/, man/ and completion/
 };
@@ -106,6 +116,7 @@ int report(report_options const& options);
 int info(info_options const& options);
 int frontier(frontier_options const& options);
 int reshard(reshard_command_options const& options);
+int convert_checkpoint(convert_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
 int write_reference(reference_options const& options);

@@ -90,27 +90,6 @@ named_model model_named(reshard_command_options const& options)
     return {name, gpt_model(shape)};
 }
 
-/// A layout of its parameters and moments. @throws exit_error when the model has too few heads or blocks for the degrees
-array_layout layout_of(model_description const& model, mesh_shape mesh, std::string const& option)
-{
-    auto const layers = static_cast<int>(model.layers.size());
-    auto const refuse = [&](int count, char const* what, char const* than) {
-        return exit_error{exit_code::usage,
-                          fmt::format("{} {},{},{}: the model has {} {}, fewer than {}", option, mesh.tensor, mesh.pipeline, mesh.data, count, what, than)};
-    };
-    if (mesh.pipeline > layers - 2) {
-        throw refuse(layers - 2, "blocks", "stages");
-    }
-    if (auto const heads = heads_in(model); mesh.tensor > heads) {
-        throw refuse(heads, "heads", "tensor parallel ranks");
-    }
-    try {
-        return mesh_layout(mesh_tensors(model), mesh, even_cuts(layers, mesh.pipeline));
-    } catch (precondition_error const& error) {
-        throw exit_error{exit_code::usage, fmt::format("{} {},{},{}: {}", option, mesh.tensor, mesh.pipeline, mesh.data, error.what())};
-    }
-}
-
 int lowest_free_rank(array_layout const& layout)
 {
     int most = 0;
@@ -147,6 +126,26 @@ std::optional<mesh_shape> degrees_in(std::string const& option, std::string cons
     return mesh_shape{t, p, d};
 }
 
+array_layout mesh_layout_of(model_description const& model, mesh_shape mesh, std::string const& option)
+{
+    auto const layers = static_cast<int>(model.layers.size());
+    auto const refuse = [&](int count, char const* what, char const* than) {
+        return exit_error{exit_code::usage,
+                          fmt::format("{} {},{},{}: the model has {} {}, fewer than {}", option, mesh.tensor, mesh.pipeline, mesh.data, count, what, than)};
+    };
+    if (mesh.pipeline > layers - 2) {
+        throw refuse(layers - 2, "blocks", "stages");
+    }
+    if (auto const heads = heads_in(model); mesh.tensor > heads) {
+        throw refuse(heads, "heads", "tensor parallel ranks");
+    }
+    try {
+        return mesh_layout(mesh_tensors(model), mesh, even_cuts(layers, mesh.pipeline));
+    } catch (precondition_error const& error) {
+        throw exit_error{exit_code::usage, fmt::format("{} {},{},{}: {}", option, mesh.tensor, mesh.pipeline, mesh.data, error.what())};
+    }
+}
+
 reshard_input read_reshard(reshard_command_options const& options)
 {
     auto const from = degrees_in("--from", options.from);
@@ -159,8 +158,8 @@ reshard_input read_reshard(reshard_command_options const& options)
     std::string about;
     if (from) {
         auto const chosen = model_named(options);
-        request.from = layout_of(chosen.model, *from, "--from");
-        request.to = layout_of(chosen.model, *to, "--to");
+        request.from = mesh_layout_of(chosen.model, *from, "--from");
+        request.to = mesh_layout_of(chosen.model, *to, "--to");
         about = fmt::format("{}, {} blocks: ", chosen.name, chosen.model.layers.size() - 2);
     } else {
         if (options.layers > 0) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "executor/cli/commands.hpp"
+#include "rheo/model/model.hpp"
 #include "rheo/reshard/mesh.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
 
@@ -14,6 +15,9 @@ namespace rheo::cli {
 
 /// "4,2,1"; nothing when the text has another form, such as the name of a file. @throws exit_error for three numbers that are no degrees
 std::optional<mesh_shape> degrees_in(std::string const& option, std::string const& text);
+
+/// The layout of a model's parameters and moments. @throws exit_error when the model has too few heads or blocks for the degrees
+array_layout mesh_layout_of(model_description const& model, mesh_shape mesh, std::string const& option);
 
 struct reshard_input {
     reshard_request request;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo convert`: a checkpoint in another layout, or in PyTorch's form and back.
+
+#include "executor/cli/commands.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "executor/checkpoint/checkpoint.hpp"
+#include "executor/checkpoint/convert/convert.hpp"
+#include "executor/checkpoint/convert/distributed_checkpoint.hpp"
+#include "executor/checkpoint/convert/file_layout.hpp"
+#include "executor/cli/reshard_input.hpp"
+#include "executor/config/config.hpp"
+#include "executor/config/layout_file.hpp"
+#include "executor/config/toml.hpp"
+#include "rheo/units/exit_error.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What `--like` names.
+state_manifest manifest_of(fs::path const& path)
+{
+    std::error_code error;
+    if (fs::exists(path / "manifest.json", error)) {
+        checkpoint const like{path};
+        state_manifest state{like.manifest(), like.manifest().digest()};
+        state.about.files.clear();
+        return state;
+    }
+    if (auto state = read_state_manifest(path)) {
+        return *std::move(state);
+    }
+    throw exit_error{exit_code::bad_data, fmt::format("--like: '{}' has neither 'manifest.json' nor '{}'", path.string(), state_file_name)};
+}
+
+/// The checkpoint of rheo that a path means; nothing when there is none.
+std::optional<checkpoint> find_checkpoint(fs::path const& path)
+{
+    std::error_code error;
+    if (fs::exists(path / "manifest.json", error)) {
+        return checkpoint{path};
+    }
+    auto const steps = checkpoint_steps(path);
+    return steps.empty() ? std::nullopt : std::optional{checkpoint{checkpoint_folder(path, steps.back())}};
+}
+
+/// What is to be converted; the rest is filled in later.
+conversion read_source(convert_options const& options)
+{
+    conversion what;
+    what.form = options.format == "dcp" ? stored_form::distributed : stored_form::checkpoint;
+    if (auto const from = find_checkpoint(options.from)) {
+        if (!options.like.empty()) {
+            throw exit_error{exit_code::usage,
+                             fmt::format("--like is for checkpoints of PyTorch; '{}' says its step and config itself", from->folder().string())};
+        }
+        what.from = stored_in(*from);
+        return what;
+    }
+    if (!looks_distributed(options.from)) {
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("'{}' is no checkpoint: it has no manifest.json, no folder 'step-<n>', and no safetensors files", options.from)};
+    }
+    auto const keys = read_distributed_checkpoint(options.from);
+    auto const about = options.like.empty() ? read_state_manifest(options.from) : std::optional{manifest_of(options.like)};
+    if (about) {
+        what.from = named_like(keys, about->about);
+        what.said = about->digest;
+    } else if (what.form == stored_form::distributed) {
+        what.from = keys;
+    } else {
+        throw exit_error{exit_code::usage, fmt::format("'{}' has no '{}', and PyTorch's form has no step, config and scales; name a checkpoint that has them "
+                                                       "with --like, or write --format dcp",
+                                                       options.from, state_file_name)};
+    }
+    return what;
+}
+
+array_layout layout_for(convert_options const& options, stored_state const& state)
+{
+    auto const mesh = degrees_in("--layout", options.layout);
+    if (!mesh) {
+        return fit_layout(read_layout_file(options.layout), state, options.layout);
+    }
+    if (!state.about) {
+        throw exit_error{exit_code::usage,
+                         fmt::format("--layout {}: nothing says which model '{}' is of; give the layout as a file", options.layout, state.folder.string())};
+    }
+    auto const name = fmt::format("the config in '{}'", state.folder.string());
+    try {
+        auto const config = read_config(state.about->config, name, {}, find_schedule_or_name).config;
+        return fit_layout(mesh_layout_of(model_of(config), *mesh, "--layout"), state, fmt::format("--layout {} of the model in {}", options.layout, name));
+    } catch (exit_error const& error) {
+        throw exit_error{error.code, fmt::format("{}; where a model is not what its config says, give the layout as a file", error.what())};
+    }
+}
+
+}  // namespace
+
+int convert_checkpoint(convert_options const& options)
+{
+    auto what = read_source(options);
+    what.layout = layout_for(options, what.from);
+    what.memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
+    what.out = options.out;
+    auto const done = convert(what);
+    if (options.json) {
+        nlohmann::ordered_json report{
+            {"schema", 1},         {"out", options.out},       {"format", options.format},         {"layout", options.layout},      {"files", done.files},
+            {"boxes", done.boxes}, {"bytes", done.size.count}, {"digest", to_string(done.digest)}, {"same_digest", done.is_as_said}};
+        report["step"] = what.from.about ? nlohmann::ordered_json(what.from.about->step.value) : nlohmann::ordered_json();
+        fmt::print("{}\n", report.dump(2));
+        return 0;
+    }
+    fmt::print("{}: {} in layout {}, {} boxes in {} files, {:.2f} MiB\n", options.out,
+               what.from.about ? fmt::format("step {} of '{}'", what.from.about->step.value, what.from.folder.string())
+                               : fmt::format("'{}'", what.from.folder.string()),
+               options.layout, done.boxes, done.files, in_mebibytes(done.size));
+    if (!done.is_as_said) {
+        fmt::print("the values are others than those of step {}: it has no fingerprint, and any run may begin with it\n", what.from.about->step.value);
+    }
+    fmt::print("digest of the state {}\n", to_string(done.digest));
+    return 0;
+}
+
+}  // namespace rheo::cli
