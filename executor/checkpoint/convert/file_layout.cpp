@@ -98,9 +98,17 @@ std::vector<shared_part> shared_parts(array_layout const& layout)
                 set = set | static_cast<tensor_role>(r);
             }
         }
+        // Boxes of the same ranks are not dealt apart where they make up one.
+        std::map<std::pair<std::vector<rank_id>, role_set>, std::vector<detail::kept_apart_box>> of;
         for (auto const& [one, set] : roles) {
-            auto const size = elements(one.first) * element_bytes(layout.tensors[t], set);
-            parts.push_back({{tensor_id{static_cast<std::int32_t>(t)}, one.first, set}, size, one.second});
+            of[{one.second, set}].push_back({0, one.first});
+        }
+        for (auto& [holders, boxes] : of) {
+            detail::join_boxes(boxes);
+            for (auto const& joined : boxes) {
+                auto const size = elements(joined.box) * element_bytes(layout.tensors[t], holders.second);
+                parts.push_back({{tensor_id{static_cast<std::int32_t>(t)}, joined.box, holders.second}, size, holders.first});
+            }
         }
     }
     return parts;

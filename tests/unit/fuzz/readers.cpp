@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -11,8 +12,11 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/checkpoint/convert/distributed_checkpoint.hpp"
 #include "executor/checkpoint/huggingface.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/config/layout_file.hpp"
@@ -131,6 +135,57 @@ void manifest(std::span<std::uint8_t const> bytes)
     }
 }
 
+/// What `rheo.json` says, sealed or not.
+void state(std::string_view text)
+{
+    try {
+        auto const read = parse_state(text, "rheo.json");
+        promise(parse_state(format_state(read), "again") == read, "a state that was read is written so that it reads the same");
+    } catch (exit_error const& error) {
+        refused_as(exit_code::bad_data, error);
+        promise(std::string_view{error.what()}.find("'again'") != 0, "a state that was written can be read");
+    }
+}
+
+/// Two shards of PyTorch's distributed checkpoint, one behind the other: two bytes with the length of the first come before. The bytes are `rheo.json`, too.
+void shards(std::span<std::uint8_t const> bytes)
+{
+    state(text_of(bytes));
+    try {
+        auto const inner = parse_strict(text_of(bytes), 9);
+        state(seal("state", inner.is_object() && inner.contains("state") ? inner["state"] : inner));
+    } catch (json_error const&) {
+    }
+    if (bytes.size() < 2) {
+        return;
+    }
+    auto const first = std::min<std::size_t>(bytes.size() - 2, bytes[0] + 256U * bytes[1]);
+    try {
+        std::vector<shard_header> headers;
+        for (auto const shard : {bytes.subspan(2, first), bytes.subspan(2 + first)}) {
+            if (!shard.empty()) {
+                auto const name = fmt::format("{}.safetensors", headers.size());
+                headers.push_back({name, parse_safetensors(std::as_bytes(shard), std::ssize(shard), name)});
+            }
+        }
+        auto const read = assemble_shards("folder", headers);
+        std::vector<std::int64_t> count(read.tensors.size(), 0);
+        for (auto const& piece : read.pieces) {
+            auto const& tensor = read.tensors[at(piece.tensor)].about;
+            auto const& header = headers[piece.file].header;
+            auto const size = elements(piece.box) * tensor.element.front().size.count;
+            promise(contains(whole(tensor.shape), piece.box), "a shard is in its tensor");
+            promise(piece.begin >= header.data_begin && piece.begin + size <= header.file_bytes, "a shard is in its file");
+            count[at(piece.tensor)] += elements(piece.box);
+        }
+        for (std::size_t t = 0; t < count.size(); ++t) {
+            promise(count[t] == elements(whole(read.tensors[t].about.shape)), "each element is in one shard");
+        }
+    } catch (exit_error const& error) {
+        refused_as(exit_code::bad_data, error);
+    }
+}
+
 void safetensors(std::span<std::uint8_t const> bytes)
 {
     try {
@@ -200,7 +255,8 @@ void layout(std::span<std::uint8_t const> bytes)
 
 constexpr reader all[] = {{"config", config},           {"plan", plan_file},    {"manifest", manifest},    {"safetensors", safetensors}, {"tokens", tokens},
                           {"huggingface", huggingface}, {"schedule", schedule}, {"layers", layer_profile}, {"clocks", clock_profile},    {"trace", trace_lines},
-                          {"records", records},         {"layout", layout},     {"chakra", chakra_file}};
+                          {"records", records},         {"layout", layout},     {"chakra", chakra_file},
+                          {"shards", shards}};
 
 }  // namespace
 

@@ -19,7 +19,7 @@ try:
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor, zeros
     from torch.multiprocessing import spawn
 except ImportError as error:
-    print(f"skipped: this test needs a Python with torch (2.9 or later) and safetensors, or its name in -DRHEO_TORCH_PYTHON: {error}")
+    print(f"skipped: this test needs a Python with safetensors and a torch that saves distributed checkpoints in it, or its name in -DRHEO_TORCH_PYTHON: {error}")
     sys.exit(77)
 
 moments = {"first_moment": "exp_avg", "second_moment": "exp_avg_sq"}
@@ -84,6 +84,7 @@ def main(exported_gpt, rheo, folder):
     state = {key: torch.zeros_like(value) for key, value in expected.items()}
     dcp.load(state, storage_reader=HuggingFaceStorageReader(f"{folder}/written"), no_dist=True)
     same("torch loads it whole", expected, state)
+    os.mkdir(f"{folder}/whole")
     consolidate_safetensors_files(input_dir=f"{folder}/written", output_dir=f"{folder}/whole", fqn_to_index_mapping=dict.fromkeys(expected, 1))
     same("torch consolidates it", expected, stored(f"{folder}/whole"))
     spawn(shards, (folder, expected), nprocs=2)
