@@ -94,7 +94,7 @@ struct setting_assignment {
             refuse_setting(from.place, fmt::format("{} must be {}, not {}", from.key, expected, type_name(node)));
         }
         if (!std::in_range<T>(*value)) {
-            refuse_setting(from.place, fmt::format("{} = {} is outside of what can be kept, {} to {}", from.key, *value, std::numeric_limits<T>::lowest(),
+            refuse_setting(from.place, fmt::format("{} = {} is out of range; expected {} to {}", from.key, *value, std::numeric_limits<T>::lowest(),
                                                    std::numeric_limits<T>::max()));
         }
         return static_cast<T>(*value);
@@ -120,7 +120,7 @@ struct setting_assignment {
         take(number);
         auto const value = number * member.unit;
         if (std::is_integral_v<count> && !(std::abs(value) < 0x1p63)) {
-            refuse_setting(from.place, fmt::format("{} = {} is outside of what can be kept", from.key, number));
+            refuse_setting(from.place, fmt::format("{} = {} is out of range", from.key, number));
         }
         member.quantity.count = static_cast<count>(value);
         if (std::is_integral_v<count> && value > 0 && member.quantity.count == 0) {

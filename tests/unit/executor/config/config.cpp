@@ -149,9 +149,9 @@ TEST_CASE("config: an error names the place and what was expected")
     CHECK(refusal("schema = 1\n[train]\nsteps = \"many\"") == "c.toml:3: train.steps must be a whole number, not a text");
     CHECK(refusal("schema = 1\n[train]\nsteps = 1.0") == "c.toml:3: train.steps must be a whole number, not a number with a fraction");
     CHECK(refusal("schema = 1\n[train]\nsteps = -1") == "c.toml:3: train.steps must be at least 0, not -1");
-    CHECK(refusal("schema = 1\n[train]\nseed = -1") == "c.toml:3: train.seed = -1 is outside of what can be kept, 0 to 18446744073709551615");
+    CHECK(refusal("schema = 1\n[train]\nseed = -1") == "c.toml:3: train.seed = -1 is out of range; expected 0 to 18446744073709551615");
     CHECK(refusal("schema = 1\n[train]\nmicrobatches = 3000000000") ==
-          "c.toml:3: train.microbatches = 3000000000 is outside of what can be kept, -2147483648 to 2147483647");
+          "c.toml:3: train.microbatches = 3000000000 is out of range; expected -2147483648 to 2147483647");
     CHECK(refusal("schema = 1\n[model]\ntied = 1") == "c.toml:3: model.tied must be true or false, not a whole number");
     CHECK(refusal("schema = 1\n[run]\nfolder = 7") == "c.toml:3: run.folder must be a text, not a whole number");
     CHECK(refusal("schema = 1\n[data]\npaths = \"x\"") == "c.toml:3: data.paths must be a list of texts, not a text");
