@@ -118,8 +118,8 @@ std::int64_t left_by_disjoint_exchanges(std::vector<std::vector<std::int64_t>> c
 void cyclic_shift(benchmark::State& state)
 {
     auto const ranks = static_cast<int>(state.range(0));
-    reshard_request request{.from = {{{.name = "w", .shape = {ranks}, .element = {bytes{1}}}}, {}}, .ranks = rank_choice::any};
-    request.to.tensors = request.from.tensors;
+    std::vector<layout_tensor> const all{{.name = "w", .shape = {ranks}, .element = {bytes{1}}}};
+    reshard_request request{.from = {all, {}}, .to = {all, {}}, .ranks = rank_choice::any};
     std::vector<std::vector<std::int64_t>> shared(static_cast<std::size_t>(ranks), std::vector<std::int64_t>(static_cast<std::size_t>(ranks), 0));
     for (int r = 0; r < ranks; ++r) {
         auto const next = (r + 1) % ranks;

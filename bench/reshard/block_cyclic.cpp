@@ -32,7 +32,9 @@ slices slices_in(block_cyclic_layout const& of)
 class local_matrix {
 public:
     local_matrix(block_cyclic_layout const& of, int rank)
-        : of_{of}, leading_{local_length(of.rows, of.block_rows, rank / of.grid_columns, of.grid_rows)}, boxes_{slices_in(of).parts[static_cast<std::size_t>(rank)]}
+        : of_{of},
+          leading_{local_length(of.rows, of.block_rows, rank / of.grid_columns, of.grid_rows)},
+          boxes_{slices_in(of).parts[static_cast<std::size_t>(rank)]}
     {
         values.resize(static_cast<std::size_t>(leading_) *
                       static_cast<std::size_t>(local_length(of.columns, of.block_columns, rank % of.grid_columns, of.grid_columns)));
@@ -79,7 +81,8 @@ bool measure_one(bench_run const& run, std::string const& name, block_cyclic_lay
 {
     auto const ranks = ranks_from(rank_id{0}, run.ranks);
     std::vector<layout_tensor> const tensors{matrix_of_floats(before.rows, before.columns)};
-    auto plan = plan_reshard({.from = on(ranks, collect(tensor_id{0}, slices_in(before)), tensors), .to = on(ranks, collect(tensor_id{0}, slices_in(after)), tensors)});
+    auto plan =
+        plan_reshard({.from = on(ranks, collect(tensor_id{0}, slices_in(before)), tensors), .to = on(ranks, collect(tensor_id{0}, slices_in(after)), tensors)});
     local_matrix have{before, run.self};
     local_matrix get{after, run.self};
     have.fill();

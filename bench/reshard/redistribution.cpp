@@ -86,7 +86,8 @@ public:
 
     void operator()()
     {
-        MPI_Gatherv(out_.data(), static_cast<int>(out_.size()), MPI_BYTE, whole_.data(), before_.size.data(), before_.offset.data(), MPI_BYTE, 0, MPI_COMM_WORLD);
+        MPI_Gatherv(out_.data(), static_cast<int>(out_.size()), MPI_BYTE, whole_.data(), before_.size.data(), before_.offset.data(), MPI_BYTE, 0,
+                    MPI_COMM_WORLD);
         MPI_Scatterv(whole_.data(), after_.size.data(), after_.offset.data(), MPI_BYTE, in_.data(), static_cast<int>(in_.size()), MPI_BYTE, 0, MPI_COMM_WORLD);
     }
 

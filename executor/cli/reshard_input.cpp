@@ -101,7 +101,15 @@ int lowest_free_rank(array_layout const& layout)
     return most;
 }
 
-std::optional<bytes> mebibytes_in(double count) { return count > 0.0 ? std::optional{bytes{static_cast<std::int64_t>(count * 1048576.0)}} : std::nullopt; }
+/// Nothing for 0, which stands for an option that was not given.
+std::optional<bytes> mebibytes_in(char const* option, double count)
+{
+    constexpr double most = 8796093022208.0;  // 2^63 bytes
+    if (!(count >= 0.0 && count < most)) {
+        throw exit_error{exit_code::usage, fmt::format("{} {:g}: this is a number of MiB below {:.0f}, which are 2^63 bytes", option, count, most)};
+    }
+    return count > 0.0 ? std::optional{bytes{static_cast<std::int64_t>(count * 1048576.0)}} : std::nullopt;
+}
 
 }  // namespace
 
@@ -179,8 +187,8 @@ reshard_input read_reshard(reshard_command_options const& options)
         request.node_of.push_back(node_id{r / options.node_size});
     }
     request.ranks = options.roles == "pinned" ? rank_choice::pinned : options.roles == "any" ? rank_choice::any : rank_choice::whole_nodes;
-    request.round_budget = mebibytes_in(options.round_mib);
-    request.memory_limit = mebibytes_in(options.memory_mib);
+    request.round_budget = mebibytes_in("--round", options.round_mib);
+    request.memory_limit = mebibytes_in("--memory", options.memory_mib);
     return result;
 }
 

@@ -257,8 +257,8 @@ element_order agree_on(mpi::communicator const& comm, reshard_plan const& plan, 
     auto const digest = digest_of_plan(plan);
     auto const size = comm.size();
     // The largest of each: the lowest rank with a fault, the plans' digests and the messages' lengths from both ends, whether some arrays are row-major.
-    std::array<std::int64_t, 6> mine{arrays.fault.empty() ? 0 : size - comm.rank(), digest,        -digest, message.count,
-                                     -message.count,                                arrays.is_column_major ? 0 : 1};
+    std::array<std::int64_t, 6> mine{
+        arrays.fault.empty() ? 0 : size - comm.rank(), digest, -digest, message.count, -message.count, arrays.is_column_major ? 0 : 1};
     std::array<std::int64_t, mine.size()> most{};
     mpi::check(MPI_Allreduce(mine.data(), most.data(), static_cast<int>(mine.size()), MPI_INT64_T, MPI_MAX, comm.handle()), "MPI_Allreduce");
     if (most[0] > 0) {

@@ -174,8 +174,7 @@ std::size_t append_local(std::vector<local_copy>& copies, std::vector<nd_box>* b
 
 }  // namespace
 
-round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, std::size_t message_bytes,
-                         element_order order)
+round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, std::size_t message_bytes, element_order order)
 {
     stream_builder outgoing{message_bytes, order, true};
     stream_builder incoming{message_bytes, order, false};

@@ -25,11 +25,15 @@ struct spread_array {
     std::vector<std::int64_t> strides{};
     std::vector<std::byte> memory{};
 
-    spread_array(tensor_id t, tensor_role r, nd_box const& b, std::int64_t element, std::mt19937& draw) : tensor{t}, role{r}, box{b}, size{element}
+    /// @param column_major the first dimension is the nearest; else the dimensions have any order
+    spread_array(tensor_id t, tensor_role r, nd_box const& b, std::int64_t element, std::mt19937& draw, bool column_major = false)
+        : tensor{t}, role{r}, box{b}, size{element}
     {
         std::vector<int> order(static_cast<std::size_t>(box.dimensions));
         std::iota(order.begin(), order.end(), 0);
-        if (draw() % 2 == 0) {
+        if (column_major) {
+            std::reverse(order.begin(), order.end());
+        } else if (draw() % 2 == 0) {
             std::shuffle(order.begin(), order.end(), draw);
         }
         strides.resize(order.size());

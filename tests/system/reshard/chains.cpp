@@ -65,7 +65,7 @@ struct array : spread_array {
 };
 
 /// The arrays of a rank in a layout.
-std::vector<array> arrays_of(array_layout const& layout, rank_id rank, std::mt19937& draw)
+std::vector<array> arrays_of(array_layout const& layout, rank_id rank, bool column_major, std::mt19937& draw)
 {
     std::vector<array> all;
     auto const* const place = find_place(layout, rank);
@@ -74,7 +74,7 @@ std::vector<array> arrays_of(array_layout const& layout, rank_id rank, std::mt19
         for (int r = 0; r < tensor_roles; ++r) {
             auto const role = static_cast<tensor_role>(r);
             if (auto const size = layout.tensors[at(part.tensor)].element[static_cast<std::size_t>(r)].size; part.roles.has(role) && size.count > 0) {
-                all.emplace_back(part.tensor, role, part.box, size.count, draw);
+                all.emplace_back(part.tensor, role, part.box, size.count, draw, column_major);
             }
         }
     }
@@ -102,7 +102,8 @@ void run_chain(unsigned seed, rank_id self, int ranks)
     auto const tensors = random_layouts::random_tensors(draw);
     auto const first = random_layouts::random_layout(random_layouts::padded_at_random(tensors, draw), ranks, draw);
     auto layout = first;
-    auto arrays = arrays_of(layout, self, own);
+    bool const column_major = draw() % 3 == 0;  // of all arrays of all ranks: then messages are, too
+    auto arrays = arrays_of(layout, self, column_major, own);
     for (auto& a : arrays) {
         a.fill(tensors[at(a.tensor)].shape);
     }
@@ -132,7 +133,7 @@ void run_chain(unsigned seed, rank_id self, int ranks)
             };
         }
         layout = with_ranks_of(*plan, request.to);
-        auto next = arrays_of(layout, self, own);
+        auto next = arrays_of(layout, self, column_major, own);
         auto const moved = move(*plan, arrays, next, options);
         std::int64_t sent = 0;
         std::int64_t received = 0;

@@ -108,6 +108,10 @@ void arrays()
         c.held.push_back(c.held[0]);
         c.held[1].box = {{3, 4}, {0, 1}};
     });
+    std::string const shares = "has strides by which several of its elements share memory: give each element its own";
+    for (auto const& strides : {std::vector<std::int64_t>{0, 1}, {3, 0}, {2, 1}, {-2, 1}}) {
+        refused_at_1(R"(wanted array 0 (tensor "w", parameter, [0:2, 0:3]) )" + shares, [&](call& c) { c.wanted[0].strides = strides; });
+    }
 }
 
 /// The plan converts f32 to bf16.
@@ -144,6 +148,8 @@ void plans()
             [](call& c) { c.options.members = {rank_id{0}, rank_id{1}, rank_id{2}}; });
     refused("rank 0 of the communicator: the options name rank 1 twice", [](call& c) { c.options.members = {rank_id{1}, rank_id{1}}; });
     refused("rank 0 of the communicator: messages are 1 byte to 1 GiB long, not 0 bytes", [](call& c) { c.options.message = bytes{0}; });
+    refused("the options have messages of 8 bytes at one rank and of 12 at another: give all ranks the same length",
+            [](call& c) { c.options.message = bytes{self == 0 ? 12 : 8}; });
     refused("rank 0 of the communicator: the plan has a transfer from rank 1 to rank 0 that no plan has; verify() says what is wrong with a plan",
             [](call& c) { c.plan.transfers[0].box = {{2, 5}, {0, 3}}; });
 }

@@ -167,5 +167,9 @@ TEST_CASE("reshard_command: bad input is refused with a sentence")
     CHECK(refused(folder, "--from none.json --to b.json", 4) == "rheo: none.json: this layout cannot be read\n");
     CHECK(refused(folder, "--from 0,1,2 --to 2,1,1", 2) ==
           "rheo: --from 0,1,2: degrees are at least 1, and their product, the number of ranks, at most 65536\n");
+    CHECK(refused(folder, "--from a.json --to b.json --memory 1e30", 2) ==
+          "rheo: --memory 1e+30: this is a number of MiB below 8796093022208, which are 2^63 bytes\n");
+    CHECK(refused(folder, "--from a.json --to b.json --round nan", 2) ==
+          "rheo: --round nan: this is a number of MiB below 8796093022208, which are 2^63 bytes\n");
     CHECK(refused(folder, "--from a.json --to b.json --layers 3", 2) == "rheo: --layers is for degrees like 4,2,1; files name their tensors themselves\n");
 }

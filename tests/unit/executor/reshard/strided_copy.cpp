@@ -118,3 +118,47 @@ TEST_CASE("strided_copy: dimensions that lie in one run are one row")
     CHECK(calls[0].rows == 6);
     CHECK_FALSE(detail::is_one_run(box, box.from_stride));
 }
+
+TEST_CASE("strided_copy: large planes are transposed by tiles")
+{
+    for (std::size_t const bytes : {2U, 4U, 12U}) {
+        detail::strided_box box;
+        box.dimensions = 3;
+        box.element_bytes = bytes;
+        box.extent = {3, 70, 133};
+        auto const element = static_cast<std::ptrdiff_t>(bytes);
+        box.from_stride = {70 * 133 * element, 133 * element, element};
+        box.to_stride = {70 * 140 * element, element, 70 * element};
+        std::vector<std::byte> from(3 * 70 * 133 * bytes);
+        std::mt19937 draw{6};
+        for (auto& b : from) {
+            b = static_cast<std::byte>(draw());
+        }
+        std::vector<std::byte> to(3 * 70 * 140 * bytes, std::byte{0x5a});
+        auto expected = to;
+        auto const sources = places(box, box.from_stride);
+        auto const targets = places(box, box.to_stride);
+        for (std::size_t i = 0; i < sources.size(); ++i) {
+            std::memcpy(expected.data() + targets[i], from.data() + sources[i], bytes);
+        }
+        detail::copy_strided(box, to.data(), from.data(), {});
+        CHECK(to == expected);
+    }
+}
+
+TEST_CASE("strided_copy: column-major on both sides is long rows")
+{
+    detail::strided_box box;
+    box.dimensions = 2;
+    box.element_bytes = 8;
+    box.extent = {10, 6};
+    box.from_stride = {8, 160};
+    box.to_stride = {8, 80};
+    std::vector<row_block> calls;
+    std::vector<std::byte> from(1000);
+    std::vector<std::byte> to(480);
+    detail::copy_strided(box, to.data(), from.data(), [&](row_block const& b) { calls.push_back(b); });
+    REQUIRE(calls.size() == 1);
+    CHECK(calls[0].row_bytes == 80);
+    CHECK(calls[0].rows == 6);
+}
