@@ -28,6 +28,7 @@ command_line::command_line()
     add_schedule();
     add_frontier();
     add_reshard();
+    add_simulate();
     add_records();
     add_reference();
 }
@@ -169,6 +170,24 @@ void command_line::add_reshard()
     command.add_option("--svg", options.svg, "Write a picture of who sends what to whom in each round.")->type_name("FILE");
     auto* const json = command.add_flag("--json", options.json, "Print the result as JSON.");
     command.add_flag("--csv", options.csv, "Print the transfers as CSV.")->excludes(json);
+}
+
+void command_line::add_simulate()
+{
+    auto& command = *app.add_subcommand("simulate", "Replay a job on nodes that come and go: goodput, and where the time went.");
+    command.callback([this] { chosen = [this] { return simulate(simulate_); }; });
+    auto& options = simulate_;
+    command.add_option("--steps-table", options.steps_table, "CSV with columns model,samples_per_step,nodes,samples_per_s.")->required()->type_name("FILE");
+    command.add_option("--model", options.model, "Model of the table. Default: its only one.")->type_name("NAME");
+    command.add_option("--policies", options.policies, "CSV with columns model,policy,configure_ms,checkpoint_ms,checkpoint_every_steps.")
+        ->required()
+        ->type_name("FILE");
+    command.add_option("--policy", options.policy, "What the job does after a loss. Repeatable. Default: all that the file has for the model.")
+        ->expected(1)
+        ->take_all()
+        ->check(CLI::IsMember({"replay", "checkpoint", "salvage"}));
+    command.add_option("--faults", options.faults, "CSV with rows time in ms,add or remove,node.")->required()->type_name("FILE");
+    command.add_flag("--json", options.json, "Print the accounts as JSON.");
 }
 
 void command_line::add_records()

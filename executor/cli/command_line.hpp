@@ -32,6 +32,7 @@ private:
     import_options import_;
     frontier_options frontier_;
     reshard_command_options reshard_;
+    simulate_options simulate_;
     reference_options reference_;
 
     void add_train();
@@ -40,6 +41,7 @@ private:
     void add_schedule();
     void add_frontier();
     void add_reshard();
+    void add_simulate();
     void add_records();  ///< report, export, import, info
     void add_reference();
 };

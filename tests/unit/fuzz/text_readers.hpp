@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The readers of the library, which take texts: schedules, profiles of layers and of clocks, lines of a trace. They
+// The readers of the library, which take texts: schedules, profiles of layers and of clocks, lines of a trace, tables of goodput. They
 // answer with a reason and throw nothing.
 
 #include <cstdint>
@@ -13,5 +13,6 @@ void schedule(std::span<std::uint8_t const> bytes);
 void layer_profile(std::span<std::uint8_t const> bytes);
 void clock_profile(std::span<std::uint8_t const> bytes);
 void trace_lines(std::span<std::uint8_t const> bytes);
+void goodput_tables(std::span<std::uint8_t const> bytes);
 
 }  // namespace fuzz
