@@ -33,6 +33,7 @@ private:
     frontier_options frontier_;
     reshard_command_options reshard_;
     convert_options convert_;
+    simulate_options simulate_;
     reference_options reference_;
 
     void add_train();
@@ -42,6 +43,7 @@ private:
     void add_frontier();
     void add_reshard();
     void add_convert();
+    void add_simulate();
     void add_records();  ///< report, export, import, info
     void add_reference();
 };

@@ -105,6 +105,15 @@ struct convert_options {
     bool json = false;
 };
 
+struct simulate_options {
+    std::string steps_table;            ///< CSV: throughput by number of nodes
+    std::string model;                  ///< of the table; empty: its only one
+    std::string policies;               ///< CSV: what each policy takes
+    std::vector<std::string> policy;    ///< replay, checkpoint, salvage; none: all that the file has for the model
+    std::string faults;                 ///< CSV: nodes that come and go
+    bool json = false;
+};
+
 struct reference_options {
     std::string folder;  ///< gets reference/, man/ and completion/
 };
@@ -117,6 +126,7 @@ int info(info_options const& options);
 int frontier(frontier_options const& options);
 int reshard(reshard_command_options const& options);
 int convert_checkpoint(convert_options const& options);
+int simulate(simulate_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
 int write_reference(reference_options const& options);

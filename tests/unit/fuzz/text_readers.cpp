@@ -11,6 +11,10 @@
 #include "rheo/trace/chakra/dependencies.hpp"
 #include "rheo/trace/chakra/reader.hpp"
 #include "rheo/trace/chakra/writer.hpp"
+#include "rheo/simulate/goodput/node_trace_csv.hpp"
+#include "rheo/simulate/goodput/replay_goodput.hpp"
+#include "rheo/simulate/goodput/replay_policies_csv.hpp"
+#include "rheo/simulate/goodput/steps_table_csv.hpp"
 #include "rheo/trace/json_lines.hpp"
 
 namespace fuzz {
@@ -100,6 +104,33 @@ void chakra_file(std::span<std::uint8_t const> bytes)
     auto const read = read_chakra(text_of(bytes));
     auto const again = read_chakra(read.written);
     promise(again.error.empty() && again.written == read.written, "nodes that were read are written so that they read the same");
+}
+
+void goodput_tables(std::span<std::uint8_t const> bytes)
+{
+    auto const text = text_of(bytes);
+    auto const tables = parse_steps_tables(text, "t.csv");
+    auto const policies = parse_replay_policies(text, "t.csv");
+    auto const trace = parse_node_trace(text, "t.csv");
+    for (auto const* why : {&tables.error(), &policies.error(), &trace.error()}) {
+        promise(why->empty() || why->starts_with("t.csv, line "), "a reason names the file and the line");
+    }
+    node_trace const short_trace{{{{0}, node_id{0}, true}, {{200'000}, node_id{0}, false}}, {"n"}};
+    steps_table const short_table{1, {{1'000}, {700}}, 1.0};
+    replay_policy const every_other{replay_kind::checkpoint, {2'000}, {500}, 2};
+    auto const is_whole = [](steps_table const& table, replay_policy const& policy, node_trace const& nodes) {
+        auto const account = replay_goodput(table, policy, nodes);
+        promise(account && total_time(*account) == nodes.events.back().at, "what was read can be replayed, and every millisecond is in one class");
+    };
+    for (std::size_t k = 0; tables && k < tables->size(); ++k) {
+        is_whole((*tables)[k].table, every_other, short_trace);
+    }
+    for (std::size_t k = 0; policies && k < policies->size(); ++k) {
+        is_whole(short_table, (*policies)[k].policy, short_trace);
+    }
+    if (trace) {
+        is_whole(short_table, every_other, *trace);
+    }
 }
 
 }  // namespace fuzz

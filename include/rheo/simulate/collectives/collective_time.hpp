@@ -9,7 +9,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <string>
 #include <utility>
@@ -59,7 +58,8 @@ public:
 
 private:
     struct chunk_queue {
-        std::deque<std::pair<std::int32_t, std::int16_t>> waiting;  ///< chunk, phase
+        std::vector<std::pair<std::int32_t, std::int16_t>> entered;  ///< chunk, phase
+        std::size_t begun = 0;                                       ///< of these
         int active = 0;
     };
 
@@ -70,16 +70,15 @@ private:
     void enter(rank_id rank, std::int32_t chunk, std::int16_t phase)
     {
         auto const queue = board_.phases()[static_cast<std::size_t>(phase)].queue;
-        queue_of(rank, queue).waiting.push_back({chunk, phase});
+        queue_of(rank, queue).entered.push_back({chunk, phase});
         begin_next(rank, queue);
     }
 
     void begin_next(rank_id rank, int queue)
     {
         auto& q = queue_of(rank, queue);
-        while (!q.waiting.empty() && q.active < board_.request().active_chunks) {
-            auto const [chunk, phase] = q.waiting.front();
-            q.waiting.pop_front();
+        while (q.begun < q.entered.size() && q.active < board_.request().active_chunks) {
+            auto const [chunk, phase] = q.entered[q.begun++];
             ++q.active;
             collective_note const note{rank, chunk, phase, collective_event::handed_over, 0};
             if (is_direct(board_.request().form)) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -35,14 +34,13 @@ public:
     /// Nodes that become ready at that time wait.
     void become_ready(whole_milliseconds now)
     {
-        while (!coming_.empty() && coming_.front().at == now) {
-            auto const c = coming_.front();
+        for (; next_ready() == now; ++ready_count_) {
+            auto const& c = coming_[ready_count_];
             auto& n = nodes_[at(c.node)];
             if (n.state == node_state::coming && n.visit == c.visit) {
                 n.state = node_state::waiting;
                 ++waiting_;
             }
-            coming_.pop_front();
         }
     }
 
@@ -92,13 +90,14 @@ private:
     };
 
     static constexpr whole_milliseconds never{std::numeric_limits<std::int64_t>::max()};
-    whole_milliseconds next_ready() const { return coming_.empty() ? never : coming_.front().at; }
+    whole_milliseconds next_ready() const { return ready_count_ < coming_.size() ? coming_[ready_count_].at : never; }
     whole_milliseconds next_event() const { return event_ < trace_->events.size() ? trace_->events[event_].at : never; }
 
     node_trace const* trace_;
     whole_milliseconds ready_;
     std::vector<node> nodes_;
-    std::deque<arrival> coming_;  ///< in the order of time
+    std::vector<arrival> coming_;  ///< in the order of time
+    std::size_t ready_count_ = 0;  ///< of these
     std::size_t event_ = 0;
     int waiting_ = 0;
     int taking_part_ = 0;
@@ -202,22 +201,31 @@ private:
         }
     }
 
-    /// Of the steps that end before anything else happens all but the last one are counted at once; after them the state is the same.
+    /// Steps that end before anything else happens are counted at once: whole rounds from checkpoint to checkpoint, then steps of a round.
+    /// The step under way after them is one as before.
     void count_quiet_steps()
     {
-        if (pool_.waiting() > 0 || had_.count > 0 || steps_ > 0) {
+        if (had_.count > 0) {
             return;
         }
         bool const writes = policy_.kind == replay_kind::checkpoint;
         auto const every = writes ? policy_.checkpoint_every_steps : 1;
         auto const pause = writes ? policy_.checkpoint : whole_milliseconds{};
-        auto const round = takes_ * every + pause;
-        auto const quiet = std::min(pool_.next(), account_.end) - begin_;
-        auto const rounds = quiet.count > 0 ? (quiet.count - 1) / round.count : 0;
-        account_.steps += rounds * every;
-        account_.good += takes_ * (rounds * every);
-        account_.checkpoint += pause * rounds;
-        begin_ += round * rounds;
+        auto const quiet = [&] { return std::max<std::int64_t>(0, (std::min(pool_.next(), account_.end) - begin_).count - 1); };
+        if (pool_.waiting() == 0 && steps_ == 0) {
+            auto const round = takes_ * every + pause;
+            auto const rounds = quiet() / round.count;
+            account_.steps += rounds * every;
+            account_.good += takes_ * (rounds * every);
+            account_.checkpoint += pause * rounds;
+            begin_ += round * rounds;
+        }
+        if (writes) {
+            auto const steps = std::min(quiet() / takes_.count, every - steps_ - 1);
+            steps_ += steps;
+            since_ += takes_ * steps;
+            begin_ += takes_ * steps;
+        }
     }
 
     /// A node that takes part has gone.

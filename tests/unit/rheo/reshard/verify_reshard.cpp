@@ -99,14 +99,14 @@ TEST_CASE("verify_reshard: a rank above the memory limit is refused")
 TEST_CASE("verify_reshard: a copy that has to stay is not dropped")
 {
     // Ranks 0 to 2 hold all; rank 3 wants it, too.
-    array_layout from{tensors, {{{rank_id{0}, rank_id{1}, rank_id{2}}, {{tensor_id{0}, whole({8, 8})}}}}};
-    array_layout const to{tensors, {{{rank_id{3}}, {{tensor_id{0}, whole({8, 8})}}}}};
+    array_layout from{tensors, {{{rank_id{0}, rank_id{1}, rank_id{2}}, {{tensor_id{0}, whole(nd_shape{8, 8})}}}}};
+    array_layout const to{tensors, {{{rank_id{3}}, {{tensor_id{0}, whole(nd_shape{8, 8})}}}}};
     reshard_request request{.from = from, .to = to, .memory_limit = bytes{256}, .failures = 1};
     CHECK(judged(request, [](auto&) {}).empty());
     auto const drop_all = [](auto& plan) {
         plan.dropped.clear();
         for (int rank = 0; rank < 3; ++rank) {
-            plan.dropped.push_back({plan.transfers.back().round, rank_id{rank}, {tensor_id{0}, whole({8, 8})}});
+            plan.dropped.push_back({plan.transfers.back().round, rank_id{rank}, {tensor_id{0}, whole(nd_shape{8, 8})}});
         }
     };
     CHECK(judged(request, drop_all).find("the rank drops this box after round 0, which leaves 1 copies of the 2 that stay") != std::string::npos);
@@ -122,14 +122,14 @@ TEST_CASE("verify_reshard: a copy that has to stay is not dropped")
 
 TEST_CASE("verify_reshard: ranks of a plan are those of its request")
 {
-    array_layout const from{tensors, {{{rank_id{0}, rank_id{1}}, {{tensor_id{0}, whole({8, 8})}}}}};
-    array_layout const to{tensors, {{{rank_id{2}}, {{tensor_id{0}, whole({8, 8})}}}}};
+    array_layout const from{tensors, {{{rank_id{0}, rank_id{1}}, {{tensor_id{0}, whole(nd_shape{8, 8})}}}}};
+    array_layout const to{tensors, {{{rank_id{2}}, {{tensor_id{0}, whole(nd_shape{8, 8})}}}}};
     reshard_request request{.from = from, .to = to, .live = {rank_id{0}, rank_id{2}}};
     CHECK(judged(request, [](auto&) {}).empty());
     CHECK(judged(request, [](auto& plan) { plan.transfers.front().from = rank_id{1}; }) == "rank 1: the plan uses this rank, which is not live");
     CHECK(judged(request, [](auto& plan) {
               plan.taken = {{rank_id{2}, rank_id{0}}};
-              plan.kept = {{{rank_id{0}}, {{tensor_id{0}, whole({8, 8}), tensor_role::parameter}}}};
+              plan.kept = {{{rank_id{0}}, {{tensor_id{0}, whole(nd_shape{8, 8}), tensor_role::parameter}}}};
               plan.transfers.clear();
           }) == "rank 2: the ranks that take places are not a permutation of places and live ranks");
 }
