@@ -32,6 +32,7 @@ private:
     import_options import_;
     frontier_options frontier_;
     reshard_command_options reshard_;
+    trace_check_options trace_check_;
     reference_options reference_;
 
     void add_train();
@@ -41,6 +42,7 @@ private:
     void add_frontier();
     void add_reshard();
     void add_records();  ///< report, export, import, info
+    void add_trace();
     void add_reference();
 };
 

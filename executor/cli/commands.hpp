@@ -95,6 +95,10 @@ struct reshard_command_options {
     bool csv = false;
 };
 
+struct trace_check_options {
+    std::string prefix;  ///< of the files PREFIX.0.et, PREFIX.1.et, ...
+};
+
 struct reference_options {
     std::string folder;  ///< gets reference/, man/ and completion/
 };
@@ -108,6 +112,7 @@ int frontier(frontier_options const& options);
 int reshard(reshard_command_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
+int check_traces(trace_check_options const& options);
 int write_reference(reference_options const& options);
 
 }  // namespace rheo::cli
