@@ -14,6 +14,7 @@ set(RHEO_MPIRUN "")
 set(RHEO_MPI_VERDICT "not looked for")
 
 if(RHEO_EXECUTOR)
+  find_package(ZLIB QUIET) # unpacks traces that gzip has packed; without it they are refused
   # Debian's thread build by its own folder first: the alternative behind the plain name may be another BLAS.
   find_path(RHEO_BLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-pthread openblas)
   find_library(RHEO_BLAS_LIBRARY openblas PATH_SUFFIXES openblas-pthread)

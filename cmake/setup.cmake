@@ -32,6 +32,7 @@ set(rheo_packages
   "libfmt-dev|fmt/format.h"
   "libboost-dev|boost/beast.hpp"
   "libxxhash-dev|xxhash.h"
+  "zlib1g-dev|zlib.h"
   "ninja-build|bin/ninja")
 # An MPI whose launcher kills all ranks when one is lost, for the tests that train on such a one: MPICH under its own names.
 set(rheo_other_mpi "mpich|bin/mpirun.mpich" "libmpich-dev|bin/mpicxx.mpich")

@@ -31,6 +31,7 @@ command_line::command_line()
     add_convert();
     add_simulate();
     add_records();
+    add_trace();
     add_reference();
 }
 
@@ -232,6 +233,19 @@ void command_line::add_records()
     auto& info_command = *app.add_subcommand("info", "Show what was compiled in and what was found.");
     info_command.callback([this] { chosen = [this] { return info(info_); }; });
     info_command.add_flag("--json", info_.json, "Print it as JSON.");
+}
+
+void command_line::add_trace()
+{
+    auto& command = *app.add_subcommand("trace", "Check Chakra execution traces.");
+    command.callback([this] { chosen = [this] { return check_traces(trace_check_); }; });
+    command.add_option("action", "check: whether every consumer takes the traces, and whether they end or hang.")
+        ->required()
+        ->check(CLI::IsMember({"check"}))
+        ->type_name("ACTION");
+    command.add_option("prefix", trace_check_.prefix, "Traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups.")
+        ->required()
+        ->type_name("PREFIX");
 }
 
 void command_line::add_reference()

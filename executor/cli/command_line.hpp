@@ -34,6 +34,7 @@ private:
     reshard_command_options reshard_;
     convert_options convert_;
     simulate_options simulate_;
+    trace_check_options trace_check_;
     reference_options reference_;
 
     void add_train();
@@ -45,6 +46,7 @@ private:
     void add_convert();
     void add_simulate();
     void add_records();  ///< report, export, import, info
+    void add_trace();
     void add_reference();
 };
 

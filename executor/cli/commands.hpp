@@ -114,6 +114,10 @@ struct simulate_options {
     bool json = false;
 };
 
+struct trace_check_options {
+    std::string prefix;  ///< of the files PREFIX.0.et, PREFIX.1.et, ...
+};
+
 struct reference_options {
     std::string folder;  ///< gets reference/, man/ and completion/
 };
@@ -129,6 +133,7 @@ int convert_checkpoint(convert_options const& options);
 int simulate(simulate_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
+int check_traces(trace_check_options const& options);
 int write_reference(reference_options const& options);
 
 }  // namespace rheo::cli

@@ -3,7 +3,10 @@
 
 // The record of a run: one event type, JSON lines, Chrome trace, Chakra execution traces, pictures.
 
+#include "rheo/trace/chakra/check_traces.hpp"
 #include "rheo/trace/chakra/dependencies.hpp"
+#include "rheo/trace/chakra/play.hpp"
+#include "rheo/trace/chakra/read_rank.hpp"
 #include "rheo/trace/chakra/reader.hpp"
 #include "rheo/trace/chakra/writer.hpp"
 #include "rheo/trace/chrome.hpp"
