@@ -36,7 +36,7 @@ for run in cut back; do
   expect "$run: from step 4" 1 "$(grep -c '"kind":"start","step":4,.*"from_checkpoint":true' $run/metrics.jsonl)"
   expect "$run: with the bits of the undisturbed job" "$digest" "$(value digest $run)"
 done
-# A box that training reads and whose bytes are others is refused as ever.
+# Values that were changed elsewhere are another state: no fingerprint speaks for them.
 printf 'x' | dd of=dcp/shard-00001-model-00001-of-00001.safetensors bs=1 seek=$(($(stat -c %s dcp/shard-00001-model-00001-of-00001.safetensors) - 3)) conv=notrunc 2>/dev/null
 "$rheo" convert dcp changed --layout 1,1,1 >changed.txt
 expect "changed values are another state" "0 1" "$? $(grep -c 'the values are others than those of step 4' changed.txt)"
