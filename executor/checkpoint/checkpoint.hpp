@@ -55,19 +55,19 @@ struct checkpoint_tensor {
     bool is_parameter = true;      ///< false for the loss, which has a scale and no file
     std::optional<int> scale_log2; ///< none before the first step, for example after an import
     std::vector<int> row_scales_log2{};  ///< of each row instead, where sums have 32 bits
-    std::string of{};              ///< a part of that parameter on a grid of shards: it has a scale, as the loss, and its values lie in the parameter's files
+    std::string of{};  ///< a part of that parameter on a grid of shards: it has a scale, as the loss, and its values lie in the parameter's files
 
     friend bool operator==(checkpoint_tensor const&, checkpoint_tensor const&) = default;
 };
 
 struct checkpoint_manifest {
-    std::string version;                        ///< of rheo, that wrote it
-    step_id step;                               ///< committed steps: the next one to run
+    std::string version;  ///< of rheo, that wrote it
+    step_id step;  ///< committed steps: the next one to run
     generation_id generation;
-    std::vector<checkpoint_tensor> tensors;     ///< of the collection, in its order: whole parameters, and after each its parts
+    std::vector<checkpoint_tensor> tensors;  ///< of the collection, in its order: whole parameters, and after each its parts
     std::vector<fingerprint_line> fingerprint;  ///< empty: any run may begin with it (an import)
-    std::string config;                         ///< TOML, effective
-    std::string data_digest;                    ///< empty: any
+    std::string config;  ///< TOML, effective
+    std::string data_digest;  ///< empty: any
     std::vector<checkpoint_file> files;
 
     /// Of all parameters, moments and scales: what the run prints after the same step.

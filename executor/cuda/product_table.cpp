@@ -59,15 +59,14 @@ void add_products(shard_layer const& layer, std::int64_t rows, dtype storage, st
     auto const has = [&](int slot, slot_form form) { return layer.forms[static_cast<std::size_t>(slot)] == form; };
     for (std::size_t i = 0; i < layer.ops.size(); ++i) {
         auto const& o = layer.ops[i].own;
-        if (layer.ops[i].kind != shard_op_kind::operation ||
-            (o.kind != op_kind::linear && o.kind != op_kind::linear_gelu && o.kind != op_kind::unembed)) {
+        if (layer.ops[i].kind != shard_op_kind::operation || (o.kind != op_kind::linear && o.kind != op_kind::linear_gelu && o.kind != op_kind::unembed)) {
             continue;
         }
         auto const order = o.kind == op_kind::unembed ? weight_order::out_in : weight_order::in_out;
         all.insert(linear_forward_product(rows, o.in_width, o.out_width, order, storage, o.parameters[1] != no_parameter,
                                           o.kind == op_kind::linear_gelu && gelu_in_product(storage), has(o.z[0], slot_form::partial)));
-        all.insert(linear_backward_input_product(rows, o.in_width, o.out_width, order, storage, is_read_above(layer, i, o.x[0]),
-                                                 has(o.x[0], slot_form::gathered)));
+        all.insert(
+            linear_backward_input_product(rows, o.in_width, o.out_width, order, storage, is_read_above(layer, i, o.x[0]), has(o.x[0], slot_form::gathered)));
         all.insert(linear_backward_weight_product(rows, o.in_width, o.out_width, order, storage));
     }
 }

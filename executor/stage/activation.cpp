@@ -63,8 +63,9 @@ activation_layout::activation_layout(std::span<layer_description const> of, micr
             auto const& first = all.first().ops[o];
             bool const each = first.own.kind == op_kind::attention;
             for (std::size_t j = 0; j < count && first.kind == shard_op_kind::operation; ++j) {
-                here.saved[j][o] = j > 0 && !each ? here.saved[0][o]
-                                                  : take(how == recompute_level::full ? of_layer : memory_bytes, saved_bytes(all.shards[j].ops[o].own, shape, policy));
+                here.saved[j][o] = j > 0 && !each
+                                       ? here.saved[0][o]
+                                       : take(how == recompute_level::full ? of_layer : memory_bytes, saved_bytes(all.shards[j].ops[o].own, shape, policy));
             }
             if (auto const kept = kept_gradient_slot(all, first); kept != no_slot && here.gradients[0][static_cast<std::size_t>(kept)] < 0) {
                 take_slot(gradient_bytes, static_cast<std::size_t>(kept), here.gradients);

@@ -21,8 +21,8 @@
 #include "kernels/embedding/embedding.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/layer.hpp"
-#include "rheo/model/recompute_level.hpp"
 #include "rheo/model/layer_shards.hpp"
+#include "rheo/model/recompute_level.hpp"
 #include "rheo/tensor/dtype.hpp"
 
 namespace rheo::inline v0 {

@@ -98,8 +98,7 @@ void stage_on<Kernels>::pass::linear_weights(std::size_t j, std::size_t index, w
                                    .output_gradient_row = row});
     }
     if (bias.sums != nullptr) {
-        by.linear_backward_bias(
-            {.rows = rows(), .out = o.out_width, .output_gradient = output_gradient, .bias_gradient = bias, .output_gradient_row = row});
+        by.linear_backward_bias({.rows = rows(), .out = o.out_width, .output_gradient = output_gradient, .bias_gradient = bias, .output_gradient_row = row});
     }
 }
 
@@ -108,10 +107,8 @@ void stage_on<Kernels>::pass::own_gradient(std::size_t index)
 {
     for (std::size_t j = 0; j < shards() && op_of(0, index).own.kind == op_kind::linear_gelu; ++j) {
         auto const& o = op_of(j, index).own;
-        by.gelu_backward({.count = rows() * o.out_width,
-                          .input = slot(j, o.z[0]),
-                          .output_gradient = gradient_of(j, o.z[1]),
-                          .input_gradient = gradient_of(j, o.z[0])});
+        by.gelu_backward(
+            {.count = rows() * o.out_width, .input = slot(j, o.z[0]), .output_gradient = gradient_of(j, o.z[1]), .input_gradient = gradient_of(j, o.z[0])});
     }
 }
 
@@ -125,8 +122,7 @@ void stage_on<Kernels>::pass::weight_gradient(std::size_t index, std::function<b
         } else if (o.kind == shard_op_kind::sum_shards) {  // the bias: each shard has a strip of it
             auto const bias = target(j, index, 1, adds);
             if (auto const [begin, end] = strip(j); begin < end && bias.sums != nullptr) {
-                by.linear_backward_bias(
-                    {.rows = end - begin, .out = o.own.out_width, .output_gradient = strip_gradient(j, o.own.z[0]), .bias_gradient = bias});
+                by.linear_backward_bias({.rows = end - begin, .out = o.own.out_width, .output_gradient = strip_gradient(j, o.own.z[0]), .bias_gradient = bias});
             }
         }
     }
@@ -260,10 +256,8 @@ void stage_on<Kernels>::pass::input_gradient_of(std::size_t j, std::size_t index
     case op_kind::linear_gelu: return linear_input(j, index, weight_order::in_out);
     case op_kind::unembed: return linear_input(j, index, weight_order::out_in);
     case op_kind::gelu:
-        by.gelu_backward({.count = rows() * o.in_width,
-                          .input = slot(j, o.x[0]),
-                          .output_gradient = gradient_of(j, o.z[0]),
-                          .input_gradient = gradient_of(j, o.x[0])});
+        by.gelu_backward(
+            {.count = rows() * o.in_width, .input = slot(j, o.x[0]), .output_gradient = gradient_of(j, o.z[0]), .input_gradient = gradient_of(j, o.x[0])});
         break;
     case op_kind::attention: attention_gradient(j, index); break;
     case op_kind::cross_entropy:

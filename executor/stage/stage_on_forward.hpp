@@ -47,8 +47,7 @@ void stage_on<Kernels>::pass::exchange(std::size_t index)
 template <class Kernels>
 void stage_on<Kernels>::pass::add_up(compute* first, std::ptrdiff_t step, storage const* bias, std::int64_t width, storage* to) const
 {
-    typename Kernels::sum_of_shards sum{
-        .rows = rows(), .width = width, .count = static_cast<std::int64_t>(shards()), .nodes = {}, .bias = bias, .output = to};
+    typename Kernels::sum_of_shards sum{.rows = rows(), .width = width, .count = static_cast<std::int64_t>(shards()), .nodes = {}, .bias = bias, .output = to};
     for (std::size_t j = 0; j < shards(); ++j) {
         sum.nodes[j].values = first + static_cast<std::ptrdiff_t>(j) * step;
     }
@@ -62,10 +61,8 @@ void stage_on<Kernels>::pass::loss_of_shards(std::size_t index, loss_sum& loss, 
     auto* const statistics = reinterpret_cast<row_statistics*>(in.exchanged);
     for (std::size_t j = 0; j < shards(); ++j) {
         auto const& o = op_of(j, index).own;
-        by.cross_entropy_statistics({.rows = rows(),
-                                     .vocabulary = o.in_width,
-                                     .logits = slot(j, o.x[0]),
-                                     .statistics = statistics + static_cast<std::ptrdiff_t>(j) * rows()});
+        by.cross_entropy_statistics(
+            {.rows = rows(), .vocabulary = o.in_width, .logits = slot(j, o.x[0]), .statistics = statistics + static_cast<std::ptrdiff_t>(j) * rows()});
     }
     for (std::size_t j = 0; j < shards(); ++j) {
         auto const& o = op_of(j, index);
@@ -79,7 +76,9 @@ void stage_on<Kernels>::pass::loss_of_shards(std::size_t index, loss_sum& loss, 
                                  .statistics = statistics,
                                  .logits = logits,
                                  .targets = a.targets.data(),
-                                 .logits_gradient = !leaves_gradient ? nullptr : fused ? logits : gradient[j][static_cast<std::size_t>(o.own.x[0])],
+                                 .logits_gradient = !leaves_gradient ? nullptr
+                                                    : fused          ? logits
+                                                                     : gradient[j][static_cast<std::size_t>(o.own.x[0])],
                                  .loss = &loss},
                                 j == 0);
     }

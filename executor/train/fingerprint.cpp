@@ -38,8 +38,7 @@ std::string operations_of(model_description const& model)
             }
         }
     }
-    return fmt::format("{} layers, {:016x}{}", model.layers.size(), hash,
-                       grid_of(model) > 1 ? fmt::format(" on a grid of {} shards", grid_of(model)) : "");
+    return fmt::format("{} layers, {:016x}{}", model.layers.size(), hash, grid_of(model) > 1 ? fmt::format(" on a grid of {} shards", grid_of(model)) : "");
 }
 
 }  // namespace

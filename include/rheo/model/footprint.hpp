@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "rheo/model/layer.hpp"
-#include "rheo/model/parameter_bytes.hpp"
 #include "rheo/model/layer_shards.hpp"
+#include "rheo/model/parameter_bytes.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "rheo/model/grid.hpp"
-#include "rheo/model/model.hpp"
 #include "rheo/model/layer_shards.hpp"
+#include "rheo/model/model.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/expects.hpp"
 

@@ -8,13 +8,13 @@
 #include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"
-#include "rheo/trace/chakra/dependencies.hpp"
-#include "rheo/trace/chakra/reader.hpp"
-#include "rheo/trace/chakra/writer.hpp"
 #include "rheo/simulate/goodput/node_trace_csv.hpp"
 #include "rheo/simulate/goodput/replay_goodput.hpp"
 #include "rheo/simulate/goodput/replay_policies_csv.hpp"
 #include "rheo/simulate/goodput/steps_table_csv.hpp"
+#include "rheo/trace/chakra/dependencies.hpp"
+#include "rheo/trace/chakra/reader.hpp"
+#include "rheo/trace/chakra/writer.hpp"
 #include "rheo/trace/json_lines.hpp"
 
 namespace fuzz {

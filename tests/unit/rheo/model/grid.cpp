@@ -67,7 +67,8 @@ TEST_CASE("grid: parts of parameters have each element once")
     }
     for (int const kv : {1, 2, 4}) {
         for (int const grid : {2, 4}) {
-            check_cover(on_grid(fused(llama_model({.vocabulary = 83, .context = 12, .width = 64, .heads = 4, .kv_heads = kv, .blocks = 2, .mlp_width = 96})), grid));
+            check_cover(
+                on_grid(fused(llama_model({.vocabulary = 83, .context = 12, .width = 64, .heads = 4, .kv_heads = kv, .blocks = 2, .mlp_width = 96})), grid));
         }
     }
 }
@@ -84,7 +85,8 @@ TEST_CASE("grid: what several shards have is used by each of them")
     CHECK(uses_of("h.1.mlp.c_proj.bias") == 4);
     CHECK(uses_of("h.0.attn.c_attn.weight[2 of 4]") == 1);
     CHECK(uses_of("wte.weight[0 of 4]") == 2);  // tied
-    auto const grouped = state_of(on_grid(llama_model({.vocabulary = 83, .context = 12, .width = 64, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 96}), 4));
+    auto const grouped =
+        state_of(on_grid(llama_model({.vocabulary = 83, .context = 12, .width = 64, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 96}), 4));
     auto const shared = std::count_if(grouped.tensors.begin(), grouped.tensors.end(), [](auto const& t) { return t.name.ends_with("[0-1 of 4]"); });
     CHECK(shared == 1);  // columns of keys and values, which two shards use
 }
@@ -92,7 +94,8 @@ TEST_CASE("grid: what several shards have is used by each of them")
 TEST_CASE("grid: what does not fit is refused with the layer's name")
 {
     CHECK(grid_error(gpt_model(wide), 4).empty());
-    CHECK_THAT(grid_error(gpt_model(wide), 5), StartsWith("layer 1 (block): operation ") && EndsWith("has 4 heads, too few for 5 shards: each has one or more"));
+    CHECK_THAT(grid_error(gpt_model(wide), 5),
+               StartsWith("layer 1 (block): operation ") && EndsWith("has 4 heads, too few for 5 shards: each has one or more"));
     auto narrow = wide;
     narrow.context = 3;
     CHECK(grid_error(gpt_model(narrow), 4) == "layer 0 (embedding): operation 0 (embedding) has 3 positions, too few for 4 shards");
