@@ -77,16 +77,17 @@ __device__ void contribute_segment(std::int64_t count, RowAt row_at, T const* gr
 
 template <class T, class Sum, bool Whole>
 __global__ void __launch_bounds__(segment_threads)
-    backward_tokens(token_order_on_device order, embedding_backward_weight_arguments<policy_of<T, Sum>> a, drop_rule rule)
+    backward_tokens(token_order_on_device order, embedding_backward_weight_arguments<policy_of<T, Sum>> a, shard_range there, drop_rule rule)
 {
     std::int64_t const first = order.first[blockIdx.x];
     std::int64_t const count = order.first[blockIdx.x + 1] - first;
-    if (count == 0) {
+    std::int64_t const token = order.tokens[blockIdx.x];
+    if (count == 0 || token < there.begin || token >= there.end) {
         return;
     }
     contribute_segment<Whole>(
         count, [&](std::int64_t i) { return static_cast<std::int64_t>(order.rows[first + i]); }, a.output_gradient, a.width, rule, a.token_gradient,
-        order.tokens[blockIdx.x] - a.token_begin);
+        token - there.begin);
 }
 
 template <class T, class Sum, bool Whole>
@@ -118,7 +119,7 @@ void embedding_backward_weight(stream queue, token_order_on_device const& order,
     choose(whole_chunks<T>(a.width, a.output_gradient), [&](auto whole) {
         if (a.token_gradient.sums != nullptr) {
             launch(queue, {.grid = {blocks_for(order.segments, 1), tiles}, .block = segment_threads}, backward_tokens<T, accumulate_t<Policy>, whole()>, order,
-                   a, rule);
+                   a, tokens_there(a), rule);
         }
         if (auto const positions = positions_there(a); a.position_gradient.sums != nullptr && positions.count() > 0) {
             launch(queue, {.grid = {blocks_for(positions.count(), 1), tiles}, .block = segment_threads}, backward_positions<T, accumulate_t<Policy>, whole()>,

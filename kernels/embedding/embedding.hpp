@@ -76,22 +76,20 @@ constexpr shard_range positions_there(embedding_backward_weight_arguments<Policy
 
 /// The rows of a microbatch in order of their tokens, then of their own: each segment is the rows of one token.
 struct token_order {
-    std::vector<std::int32_t> rows;    ///< [batch * length], or fewer: those of the tokens that are there
+    std::vector<std::int32_t> rows;    ///< [batch * length]
     std::vector<std::int32_t> first;   ///< [segments + 1], where each segment begins in rows
     std::vector<std::int32_t> tokens;  ///< [segments]
 
     friend bool operator==(token_order const&, token_order const&) = default;
 };
 
-/// Of the rows whose tokens are in the range. @pre each token is in 0 .. vocabulary-1
-inline token_order order_of(std::span<std::int32_t const> tokens, std::int64_t vocabulary, shard_range range)
+/// One order serves the whole table and any rows of it. @pre each token is in 0 .. vocabulary-1
+inline token_order order_of(std::span<std::int32_t const> tokens, std::int64_t vocabulary)
 {
     token_order result;
     for (std::size_t r = 0; r < tokens.size(); ++r) {
         expects(tokens[r] >= 0 && tokens[r] < vocabulary, "a token is not in the vocabulary");
-        if (tokens[r] >= range.begin && tokens[r] < range.end) {
-            result.rows.push_back(static_cast<std::int32_t>(r));
-        }
+        result.rows.push_back(static_cast<std::int32_t>(r));
     }
     std::stable_sort(result.rows.begin(), result.rows.end(),
                      [&](std::int32_t a, std::int32_t b) { return tokens[static_cast<std::size_t>(a)] < tokens[static_cast<std::size_t>(b)]; });
@@ -105,8 +103,6 @@ inline token_order order_of(std::span<std::int32_t const> tokens, std::int64_t v
     result.first.push_back(static_cast<std::int32_t>(result.rows.size()));
     return result;
 }
-
-inline token_order order_of(std::span<std::int32_t const> tokens, std::int64_t vocabulary) { return order_of(tokens, vocabulary, {0, vocabulary}); }
 
 namespace definition {
 
@@ -179,7 +175,7 @@ namespace cuda {
 /// each of them anyhow. Segments without rows may follow: a launch that is recorded and done again for other tokens has as many as there can be.
 struct token_order_on_device {
     std::int64_t segments;
-    std::int32_t const* rows;    // [batch * length], or fewer: those of the tokens that are there
+    std::int32_t const* rows;    // [batch * length]
     std::int32_t const* first;   // [segments + 1]
     std::int32_t const* tokens;  // [segments]
 };

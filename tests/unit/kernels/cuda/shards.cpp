@@ -153,7 +153,7 @@ TEMPLATE_TEST_CASE("cuda shards: rows of the token table make the embedding", ""
             b.token_gradient = token_sums.target();
             b.position_gradient = position_sums.target();
             definition::embedding_backward_weight(b);
-            auto const order = order_of(ids, vocabulary, range);
+            auto const order = order_of(ids, vocabulary);
             device::array<std::int32_t> const of{order.rows}, begin{order.first}, segment{order.tokens};
             b.output_gradient = gradient.data();
             b.token_gradient = to_tokens.target();

@@ -178,7 +178,7 @@ TEST_CASE("device_claim: restores once when no rank lives")
     CHECK(folder.read("limit") == "locked");
     second.reset();
     CHECK(*restore_if_last(claim, how));
-    CHECK(folder.read("limit") == "original");
+    CHECK(folder.read("limit") == "original\n");
     CHECK_FALSE(std::filesystem::exists(claim));
     CHECK_FALSE(*restore_if_last(claim, how));
 }

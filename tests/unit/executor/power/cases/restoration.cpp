@@ -34,16 +34,16 @@ TEST_CASE("restoration: first way that works is taken, only that")
     auto const none = (folder.path / "none" / "file").string();
     CHECK(perform(restoration{}));
     CHECK(perform(restoration{{{{restoration_kind::write, first, "1"}}, {{restoration_kind::write, second, "1"}}}}));
-    CHECK(folder.read("first") == "1");
+    CHECK(folder.read("first") == "1\n");
     CHECK(folder.read("second") == "0");
     CHECK(perform(restoration{{{{restoration_kind::write, none, "2"}}, {{restoration_kind::write, second, "2"}}}}));
-    CHECK(folder.read("second") == "2");
+    CHECK(folder.read("second") == "2\n");
     // of a way that fails, the rest is done all the same
     auto const failed = perform(restoration{{{{restoration_kind::write, none, "3"}, {restoration_kind::write, first, "3"}}}});
     REQUIRE_FALSE(failed);
     CHECK(failed.error().code == device_error_code::not_found);
     CHECK(failed.error().message == none + " cannot be written: No such file or directory");
-    CHECK(folder.read("first") == "3");
+    CHECK(folder.read("first") == "3\n");
 }
 
 TEST_CASE("restoration: shell line: exit, output, timeout")
