@@ -105,9 +105,9 @@ public:
     void wait() override { queue_.wait(); }
 
     std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                      resident_state& state, std::span<recompute_level const> recompute_levels) override
+                                      resident_state& state, std::span<recompute_level const> recompute_levels, shard_group const& group) override
     {
-        return make_device_stage<Policy>(layers, first, shape, microbatches, state, *this, queue_, recompute_levels, ways_.graphs);
+        return make_device_stage<Policy>(layers, first, shape, microbatches, state, *this, queue_, recompute_levels, group, ways_.graphs);
     }
 
     void initialise(initialise_normal_arguments<> const& arguments) override { initialise_normal(queue_.in_order(), arguments); }

@@ -14,6 +14,6 @@ namespace rheo::inline v0::cuda {
 template <dtype_policy Policy>
 std::unique_ptr<stage> make_device_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
                                          resident_state& state, compute_backend& backend, device_queue& queue,
-                                         std::span<recompute_level const> recompute_levels, bool records);
+                                         std::span<recompute_level const> recompute_levels, shard_group const& group, bool records);
 
 }  // namespace rheo::inline v0::cuda

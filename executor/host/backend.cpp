@@ -22,12 +22,12 @@ void host_backend::copy(void* to, void const* from, std::size_t size)
 }
 
 std::unique_ptr<stage> host_backend::make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                                resident_state& state, std::span<recompute_level const> recompute_levels)
+                                                resident_state& state, std::span<recompute_level const> recompute_levels, shard_group const& group)
 {
     if (policy_.accumulate == dtype::i32) {
-        return std::make_unique<host_stage_of<fp32_i32>>(layers, first, shape, microbatches, state, *this, recompute_levels);
+        return std::make_unique<host_stage_of<fp32_i32>>(layers, first, shape, microbatches, state, *this, recompute_levels, group);
     }
-    return std::make_unique<host_stage>(layers, first, shape, microbatches, state, *this, recompute_levels);
+    return std::make_unique<host_stage>(layers, first, shape, microbatches, state, *this, recompute_levels, group);
 }
 
 void host_backend::initialise(initialise_normal_arguments<> const& arguments) { host::initialise_normal(pool_, arguments); }

@@ -27,7 +27,7 @@ public:
     void copy(void* to, void const* from, std::size_t size) override;
     void wait() override {}
     std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                      resident_state& state, std::span<recompute_level const> recompute_levels) override;
+                                      resident_state& state, std::span<recompute_level const> recompute_levels, shard_group const& group) override;
     void initialise(initialise_normal_arguments<> const& arguments) override;
     void initialise(initialise_constant_arguments<> const& arguments) override;
     void zero(std::span<std::int64_t> sums) override;

@@ -83,8 +83,8 @@ template <dtype_policy Policy>
 class host_stage_of final : public stage_on<host_kernels<Policy>> {
 public:
     host_stage_of(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state,
-                  host_backend& backend, std::span<recompute_level const> recompute_levels = {})
-        : stage_on<host_kernels<Policy>>{layers, first, shape, microbatches, state, backend, host_kernels<Policy>{backend.pool()}, recompute_levels}
+                  host_backend& backend, std::span<recompute_level const> recompute_levels = {}, shard_group const& group = {})
+        : stage_on<host_kernels<Policy>>{layers, first, shape, microbatches, state, backend, host_kernels<Policy>{backend.pool()}, recompute_levels, group}
     {
     }
 };

@@ -21,7 +21,7 @@ std::ptrdiff_t take(std::size_t& region, bytes size)
 }  // namespace
 
 activation_layout::activation_layout(std::span<layer_description const> of, microbatch_shape shape, dtype_policy const& policy, memory& place,
-                                     std::span<recompute_level const> drops)
+                                     std::span<recompute_level const> drops, shard_group const& group)
     : recompute_levels(of.size(), recompute_level::none), rows{rheo::rows(shape)}, where{&place}
 {
     expects(drops.empty() || drops.size() == of.size(), "what is recomputed is given for every layer of a stage");
@@ -29,7 +29,7 @@ activation_layout::activation_layout(std::span<layer_description const> of, micr
     std::ptrdiff_t given = -1;  // where the layer before left its output
     for (auto const& layer : of) {
         auto const how = recompute_levels[layers.size()];
-        auto const& all = shards.emplace_back(shards_of(layer));
+        auto const& all = shards.emplace_back(shards_of(layer, group));
         auto const count = all.shards.size();
         std::size_t of_layer = 0;  // in the region for what is recomputed
         places here;

@@ -33,7 +33,7 @@ namespace rheo::inline v0 {
 struct activation_layout {
     /// @param recompute_levels what each of the layers drops; none: nothing
     activation_layout(std::span<layer_description const> layers, microbatch_shape shape, dtype_policy const& policy = fp32, memory& place = host_memory(),
-                      std::span<recompute_level const> recompute_levels = {});
+                      std::span<recompute_level const> recompute_levels = {}, shard_group const& group = {});
 
     /// Of a layer.
     struct places {
@@ -43,7 +43,7 @@ struct activation_layout {
         std::vector<std::vector<std::ptrdiff_t>> gradients{};  ///< shard, slot -> offset of its kept gradient; -1: not kept
     };
 
-    std::vector<layer_shards> shards;               ///< layer of the stage -> those that are computed
+    std::vector<layer_shards> shards;               ///< layer of the stage -> those that this rank computes
     std::vector<places> layers;                     ///< layer of the stage
     std::vector<recompute_level> recompute_levels;  ///< layer of the stage -> what it drops
     std::size_t input_bytes = 0;

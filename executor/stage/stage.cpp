@@ -18,18 +18,21 @@ bytes counted(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
 }  // namespace
 
 stage::stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state,
-             compute_backend& backend, std::span<recompute_level const> recompute_levels)
+             compute_backend& backend, std::span<recompute_level const> recompute_levels, shard_group const& group)
     : layers_{layers},
       first_{first},
       shape_{shape},
       microbatches_{microbatches},
       state_{&state},
       backend_{&backend},
-      layout_{layers, shape, backend.policy(), backend.own(), recompute_levels},
+      group_{group},
+      layout_{layers, shape, backend.policy(), backend.own(), recompute_levels, group},
       gradients_{backend.own()},
-      boundaries_{array<std::byte>{backend.own()}, array<std::byte>{backend.own()}}
+      boundaries_{array<std::byte>{backend.own()}, array<std::byte>{backend.own()}},
+      staged_{backend.messages()}
 {
     expects(shape.slices >= 1 && shape.slices <= most_slices && shape.tokens % shape.slices == 0, "slices divide the tokens of a sequence");
+    expects(covers_grid(group, layers.front().shards), "the members of a group have runs of shards that cover the grid, in order");
     auto const& info = state.info();
     auto const find = [&](layer_id layer, int parameter, int shard) {
         for (std::size_t u = 0; u < info.uses.size(); ++u) {
@@ -76,8 +79,8 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
     }
     std::sort(uses_.begin(), uses_.end());
     own_recompute_buffers_->fit(layout_.recompute_bytes);
-    exchange_buffers_.fit(static_cast<std::size_t>(exchange_bytes(layers, shape, backend.policy()).count));
-    auto const room = backward_workspace_of(layers, shape, backend.policy());
+    exchange_buffers_.fit(static_cast<std::size_t>(exchange_bytes(layers, shape, backend.policy(), group).count));
+    auto const room = backward_workspace_of(layers, shape, backend.policy(), group);
     gradients_.resize(static_cast<std::size_t>(room.gradients.count));
     for (auto& boundary : boundaries_) {
         boundary.resize(static_cast<std::size_t>(room.boundary.count));
@@ -192,6 +195,55 @@ void stage::weight_gradient(activation& a, stage_item const& item, layer_id lowe
     expects(!a.gradients.empty(), "a weight gradient comes after the input gradient of its microbatch");
     weight_gradient_pass(a, item, lowest, adds);
     release(a);
+}
+
+void stage::exchange_on_host(stage_item const& item, std::span<group_exchange::outgoing const> out, std::span<group_exchange::incoming const> in)
+{
+    if (out.empty() && in.empty()) {
+        return;
+    }
+    expects(item.exchange != nullptr, "the members of a group need a way to exchange");
+    item.exchange->exchange(out, in);
+}
+
+void stage::exchange(stage_item const& item, std::span<part_of_memory const> out, std::span<part_of_memory const> in)
+{
+    if (out.empty() && in.empty()) {
+        return;
+    }
+    bool const stages = !backend_->has_one_memory();
+    auto const bytes_of = [](std::span<part_of_memory const> parts) {
+        std::size_t sum = 0;
+        for (auto const& part : parts) {
+            sum += part.data.size();
+        }
+        return sum;
+    };
+    if (auto const size = bytes_of(out) + bytes_of(in); stages && staged_.size() < size) {
+        staged_.resize(size);
+    }
+    auto* next = staged_.data();
+    auto const place_of = [&](part_of_memory const& part) { return stages ? std::span{std::exchange(next, next + part.data.size()), part.data.size()} : part.data; };
+    std::vector<group_exchange::outgoing> sent;
+    for (auto const& part : out) {
+        auto const place = place_of(part);
+        if (stages) {
+            backend_->copy(place.data(), part.data.data(), part.data.size());
+        }
+        sent.push_back({part.member, place});
+    }
+    std::vector<group_exchange::incoming> received;
+    for (auto const& part : in) {
+        received.push_back({part.member, place_of(part)});
+    }
+    backend_->wait();
+    exchange_on_host(item, sent, received);
+    for (std::size_t i = 0; stages && i < in.size(); ++i) {
+        backend_->copy(in[i].data.data(), received[i].data.data(), in[i].data.size());
+    }
+    if (stages) {
+        backend_->wait();
+    }
 }
 
 std::size_t stage::depth_of(layer_id lowest) const { return static_cast<std::size_t>(std::max(0, lowest.value - first_.value)); }

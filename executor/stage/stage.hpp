@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "executor/stage/activation.hpp"
+#include "executor/stage/group_exchange.hpp"
 #include "executor/state/resident_state.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/tiles.hpp"
@@ -30,6 +31,7 @@ struct stage_item {
     int slice = 0;
     tile_pool* pool = nullptr;  ///< on the host: whose threads take the tiles; null: the backend's
     bool remainder = false;     ///< of what a loss has left of a step: on a device nothing is recorded for it
+    group_exchange* exchange = nullptr;  ///< between the members of the stage's group; null where one rank has all shards
 };
 
 /// A forward and a backward of different items may run at once, each with a pool of its own: they share no scratch memory,
@@ -37,15 +39,18 @@ struct stage_item {
 class stage {
 public:
     /// @param layers the stage's own; `first` is the first one's number in the model  @param recompute_levels what each of them drops after its forward and recomputes
-    /// before its backward; none: nothing
+    /// before its backward; none: nothing  @param group the ranks that have the shards of its layers, and which of them this one is
     /// @pre `state` holds all tensors of the layers and has the backend `on`; all arguments but `recompute_levels` outlive the stage
     stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state, compute_backend& backend,
-          std::span<recompute_level const> recompute_levels = {});
+          std::span<recompute_level const> recompute_levels = {}, shard_group const& group = {});
     virtual ~stage() = default;
 
     activation_layout const& layout() const { return layout_; }
     std::int64_t rows() const { return layout_.rows; }
+    /// The rows of its input and output that this rank has: all of them, or a group's member's.
+    shard_range own_rows() const { return rows_of(group_.run(layers_.front().shards), rows(), layers_.front().shards); }
 
+    // Of a group each member reads and writes its own rows of these, as well as of the gradients at the ends.
     void* input(activation& a) const;              ///< [rows, width of the layer before]; null when the stage reads tokens
     void const* output(activation const& a) const; ///< [rows, width]; null when the stage ends in the loss
     std::size_t input_bytes() const;
@@ -113,12 +118,37 @@ protected:
 
     std::size_t depth_of(layer_id lowest) const;
 
+    /// What a member of the group gets, or gives, of the stage's memory.
+    struct part_of_memory {
+        int member;
+        std::span<std::byte> data;
+    };
+    /// Exchanges what lies in the stage's memory, when the backend has computed it. What is empty is no message.
+    void exchange(stage_item const& item, std::span<part_of_memory const> out, std::span<part_of_memory const> in);
+    static void exchange_on_host(stage_item const& item, std::span<group_exchange::outgoing const> out, std::span<group_exchange::incoming const> in);
+    /// Calls work with a matrix where the processor reads and writes it.
+    template <class T, class Work>
+    void on_host(T* matrix, std::size_t count, Work const& work)
+    {
+        backend_->wait();
+        if (backend_->has_one_memory()) {
+            return work(matrix);
+        }
+        array<T> copy{backend_->messages(), count};
+        backend_->copy(copy.data(), matrix, count * sizeof(T));
+        backend_->wait();
+        work(copy.data());
+        backend_->copy(matrix, copy.data(), count * sizeof(T));
+        backend_->wait();
+    }
+
     std::span<layer_description const> layers_;
     layer_id first_;
     microbatch_shape shape_;
     int microbatches_;
     resident_state* state_;
     compute_backend* backend_;
+    shard_group group_;
     activation_layout layout_;
     struct used_parameters {
         std::array<tensor_id, 2> tensors{tensor_id{-1}, tensor_id{-1}};
@@ -138,6 +168,7 @@ protected:
 private:
     void make_turns(op const& rope);
 
+    array<std::byte> staged_;  ///< of an exchange, where there is more than one memory
     region_pool regions_;
     region_pool gradient_regions_;     ///< for split backwards
     std::unique_ptr<activation_meter> own_meter_ = std::make_unique<activation_meter>();

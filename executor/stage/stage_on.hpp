@@ -26,8 +26,8 @@ template <class Kernels>
 class stage_on : public stage {
 public:
     stage_on(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches, resident_state& state,
-             compute_backend& backend, Kernels kernels, std::span<recompute_level const> recompute_levels = {})
-        : stage{layers, first, shape, microbatches, state, backend, recompute_levels}, kernels_{std::move(kernels)}
+             compute_backend& backend, Kernels kernels, std::span<recompute_level const> recompute_levels = {}, shard_group const& group = {})
+        : stage{layers, first, shape, microbatches, state, backend, recompute_levels, group}, kernels_{std::move(kernels)}
     {
         for (std::size_t l = 0; l < layers.size(); ++l) {
             for (auto const& o : layers[l].ops) {  // on any grid, each draws for all shards
@@ -122,7 +122,11 @@ struct stage_on<Kernels>::pass {
 
     layer_shards const& all() const { return self.layout_.shards[layer]; }
     activation_layout::places const& places() const { return self.layout_.layers[layer]; }
-    std::size_t shards() const { return all().shards.size(); }
+    std::size_t shards() const { return all().shards.size(); }  ///< that this rank has
+    int grid() const { return all().grid(); }
+    int members() const { return std::max(1, static_cast<int>(self.group_.members.size())); }
+    shard_range run_of(int member) const { return shard_group{self.group_.members, member}.run(grid()); }
+    shard_range member_rows(int member) const { return rows_of(run_of(member), rows(), grid()); }
     shard_op const& op_of(std::size_t j, std::size_t o) const { return all().shards[j].ops[o]; }
     slot_form form(int s) const { return all().form(s); }
 
@@ -243,7 +247,13 @@ private:
     void linear_input(std::size_t j, std::size_t index, weight_order order);
     void linear_weights(std::size_t j, std::size_t index, weight_order order, std::function<bool(use_id)> const& adds);
     void rope(op const& o, storage const* from, storage* to, bool back);
-    void add_up(compute* first, std::ptrdiff_t step, storage const* bias, std::int64_t width, storage* to) const;
+    template <class T>
+    void gather(T* matrix, std::int64_t width);
+    template <class Part>
+    void sum_to_strips(Part const& part_of, compute* room, storage const* bias, std::int64_t width, storage* to);
+    template <class Part>
+    compute* add_up_node(shard_range node, Part const& part_of, std::int64_t width);
+    void collect(std::size_t index, storage* matrix);
 
     /// What a norm reads and writes on a shard's strip; pointers are at its first row.
     struct norm_place {

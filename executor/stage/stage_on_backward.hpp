@@ -139,7 +139,7 @@ void stage_on<Kernels>::pass::embedding_weights(std::size_t j, std::size_t index
                                       .length = tokens(),
                                       .first = first_token(),
                                       .width = o.out_width,
-                                      .vocabulary = shards() == 1 ? o.in_width : count,
+                                      .vocabulary = grid() == 1 ? o.in_width : count,
                                       .tokens = a.tokens.data(),
                                       .output_gradient = gradient_of(j, o.z[0]),
                                       .drop = drop(o, 0),
@@ -181,23 +181,13 @@ void stage_on<Kernels>::pass::input_gradient(std::size_t index)
     if (first.kind != shard_op_kind::operation) {
         return exchange_gradient(index);
     }
-    if (first.own.kind == op_kind::cross_entropy && shards() > 1) {
+    if (first.own.kind == op_kind::cross_entropy && grid() > 1) {
         loss_of_shards(index, self.counted_already_, true);
         return all_gave(first.own.x[0]);
     }
     for (std::size_t j = 0; j < shards(); ++j) {
         input_gradient_of(j, index);
     }
-}
-
-template <class Kernels>
-void stage_on<Kernels>::pass::exchange_gradient(std::size_t index)
-{
-    auto const& o = op_of(0, index).own;
-    if (op_of(0, index).kind == shard_op_kind::gather_rows) {
-        add_up(partial_gradient_of(0, o.z[0]), partial_gradient_of(1, o.z[0]) - partial_gradient_of(0, o.z[0]), nullptr, o.out_width, gradient_of(0, o.x[0]));
-    }
-    all_gave(o.x[0]);  // the others lie in one memory with what they were written from
 }
 
 template <class Kernels>

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The operations of a layer forward, for stage_on_pass.hpp: of each shard on what it has, and the exchanges between shards. On a grid of one an operation has
+// The operations of a layer forward, for stage_on_pass.hpp: of each shard on what it has. On a grid of one an operation has
 // all rows and all columns.
 
 #include "executor/stage/stage_on.hpp"
@@ -10,12 +10,9 @@
 #include "kernels/gelu/gelu.hpp"
 #include "kernels/residual_add/residual_add.hpp"
 #include "kernels/rope/rope.hpp"
-#include "kernels/shard_sum/shard_sum.hpp"
 #include "kernels/swiglu/swiglu.hpp"
 
 namespace rheo::inline v0 {
-
-static_assert(sizeof(row_statistics) == row_statistics_bytes, "what shards exchange of a soft-max has the size that memory is planned with");
 
 template <class Kernels>
 void stage_on<Kernels>::pass::forward(std::size_t index, loss_sum& loss)
@@ -25,62 +22,11 @@ void stage_on<Kernels>::pass::forward(std::size_t index, loss_sum& loss)
         return exchange(index);
     }
     bool const is_loss = first.own.kind == op_kind::cross_entropy || first.own.kind == op_kind::loss_gradient;
-    if (is_loss && shards() > 1) {
+    if (is_loss && grid() > 1) {
         return loss_of_shards(index, loss, item.training && first.own.kind == op_kind::loss_gradient);
     }
     for (std::size_t j = 0; j < shards(); ++j) {
         operate(j, index, loss);
-    }
-}
-
-/// Rows are gathered and collected where they lie: all strips are here.
-template <class Kernels>
-void stage_on<Kernels>::pass::exchange(std::size_t index)
-{
-    auto const& o = op_of(0, index).own;
-    if (op_of(0, index).kind == shard_op_kind::sum_shards) {
-        add_up(partial(0, o.out_width), partial(1, o.out_width) - partial(0, o.out_width), parameter(0, index, 1), o.out_width, slot(0, o.z[0]));
-    }
-}
-
-/// The sum of what the shards computed, `step` apart, to rows of what is stored.
-template <class Kernels>
-void stage_on<Kernels>::pass::add_up(compute* first, std::ptrdiff_t step, storage const* bias, std::int64_t width, storage* to) const
-{
-    typename Kernels::sum_of_shards sum{.rows = rows(), .width = width, .count = static_cast<std::int64_t>(shards()), .nodes = {}, .bias = bias, .output = to};
-    for (std::size_t j = 0; j < shards(); ++j) {
-        sum.nodes[j].values = first + static_cast<std::ptrdiff_t>(j) * step;
-    }
-    by.shard_sum(sum);
-}
-
-/// Each shard's part of the soft-max first, then what follows from all of them.
-template <class Kernels>
-void stage_on<Kernels>::pass::loss_of_shards(std::size_t index, loss_sum& loss, bool leaves_gradient)
-{
-    auto* const statistics = reinterpret_cast<row_statistics*>(in.exchanged);
-    for (std::size_t j = 0; j < shards(); ++j) {
-        auto const& o = op_of(j, index).own;
-        by.cross_entropy_statistics(
-            {.rows = rows(), .vocabulary = o.in_width, .logits = slot(j, o.x[0]), .statistics = statistics + static_cast<std::ptrdiff_t>(j) * rows()});
-    }
-    for (std::size_t j = 0; j < shards(); ++j) {
-        auto const& o = op_of(j, index);
-        auto* const logits = slot(j, o.own.x[0]);
-        bool const fused = o.own.kind == op_kind::loss_gradient;
-        by.cross_entropy_finish({.rows = rows(),
-                                 .vocabulary = o.own.in_width,
-                                 .first_token = o.part.begin,
-                                 .all_tokens = o.all,
-                                 .shards = static_cast<std::int64_t>(shards()),
-                                 .statistics = statistics,
-                                 .logits = logits,
-                                 .targets = a.targets.data(),
-                                 .logits_gradient = !leaves_gradient ? nullptr
-                                                    : fused          ? logits
-                                                                     : gradient[j][static_cast<std::size_t>(o.own.x[0])],
-                                 .loss = &loss},
-                                j == 0);
     }
 }
 
@@ -94,7 +40,7 @@ void stage_on<Kernels>::pass::operate(std::size_t j, std::size_t index, loss_sum
                               .length = tokens(),
                               .first = first_token(),
                               .width = o.out_width,
-                              .vocabulary = shards() == 1 ? o.in_width : count,
+                              .vocabulary = grid() == 1 ? o.in_width : count,
                               .tokens = a.tokens.data(),
                               .token_table = parameter(j, index, 0),
                               .position_table = parameter(j, index, 1),

@@ -4,6 +4,7 @@
 // The definitions of stage_on.hpp, for the one source file of each backend that makes its stage: here the walks over layers.
 
 #include "executor/stage/stage_on_backward.hpp"
+#include "executor/stage/stage_on_exchanges.hpp"
 #include "executor/stage/stage_on_forward.hpp"
 #include "executor/stage/stage_on_norms.hpp"
 #include "executor/stage/stage_on_slot.hpp"

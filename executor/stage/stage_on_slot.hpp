@@ -29,12 +29,12 @@ void stage_on<Kernels>::begin_item(activation const& a, stage_item const& item, 
 }
 
 /// All that the arguments of a walk's kernels hang on, besides the item's values and what the stage was made with; empty for what does not come again
-/// and again: what a loss has left of a step, and backwards that end early or leave out a use.
+/// and again (what a loss has left of a step, backwards that end early or leave out a use), and where members exchange in between.
 template <class Kernels>
 std::vector<std::uintptr_t> stage_on<Kernels>::slot_of(pass_kind which, activation& a, stage_item const& item, gradient_ends const& ends)
     requires Kernels::reads_items
 {
-    if (!kernels_.records() || item.remainder || depth_of(ends.lowest) > 0 || (ends.adds != nullptr && !std::all_of(uses_.begin(), uses_.end(), *ends.adds))) {
+    if (!kernels_.records() || !group_.is_alone() || item.remainder || depth_of(ends.lowest) > 0 || (ends.adds != nullptr && !std::all_of(uses_.begin(), uses_.end(), *ends.adds))) {
         return {};
     }
     std::vector<std::uintptr_t> slot{static_cast<std::uintptr_t>(which), static_cast<std::uintptr_t>(item.training), static_cast<std::uintptr_t>(item.slice)};

@@ -32,13 +32,14 @@ constexpr bytes gradient_bytes(layer_shards const& layer, int slot, microbatch_s
 
 /// What a backward of the layers works in.
 template <class OnlyWhenCalled = void>
-constexpr backward_workspace backward_workspace_of(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr backward_workspace backward_workspace_of(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32,
+                                                  shard_group const& group = {})
 {
     backward_workspace room{};
     for (auto const& layer : stage) {
         bytes of_layer;
         if (layer.shards > 1) {
-            auto const all = shards_of(layer);
+            auto const all = shards_of(layer, group);
             for (std::size_t s = 0; s < all.slots(); ++s) {
                 of_layer += gradient_bytes(all, static_cast<int>(s), shape, policy);
             }
@@ -59,9 +60,10 @@ constexpr backward_workspace backward_workspace_of(array_view<layer_description 
 
 /// All of it.
 template <class OnlyWhenCalled = void>
-constexpr bytes backward_workspace_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr bytes backward_workspace_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32,
+                                         shard_group const& group = {})
 {
-    auto const room = backward_workspace_of(stage, shape, policy);
+    auto const room = backward_workspace_of(stage, shape, policy, group);
     return room.gradients + room.boundary * 2;
 }
 

@@ -169,14 +169,15 @@ constexpr bytes kept_gradient_bytes(layer_shards const& layer, microbatch_shape 
 }  // namespace detail
 
 /// Bytes that a stage of consecutive layers allocates for one microbatch from its forward to its backward: what the layers keep, a
-/// slot between two of them once, every matrix from a cache line on.
+/// slot between two of them once, every matrix from a cache line on. A group's member has all rows of what is computed row by row.
 template <class OnlyWhenCalled = void>
-constexpr bytes activation_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr bytes activation_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32,
+                                 shard_group const& group = {})
 {
     bytes sum;
     for (std::size_t l = 0; l < stage.size(); ++l) {
         if (stage[l].shards > 1) {
-            auto const all = shards_of(stage[l]);
+            auto const all = shards_of(stage[l], group);
             for (std::size_t s = l == 0 ? 0 : 1; s < all.slots(); ++s) {
                 sum += slot_bytes(all, static_cast<int>(s), shape, policy);
             }
@@ -204,12 +205,13 @@ constexpr bytes input_bytes(array_view<layer_description const> stage, microbatc
 
 /// Bytes that it allocates besides when its backward is split, from the input gradient to the weight gradient of a microbatch.
 template <class OnlyWhenCalled = void>
-constexpr bytes kept_gradient_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr bytes kept_gradient_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32,
+                                    shard_group const& group = {})
 {
     bytes sum;
     for (auto const& layer : stage) {
         if (layer.shards > 1) {
-            sum += detail::kept_gradient_bytes(shards_of(layer), shape, policy);
+            sum += detail::kept_gradient_bytes(shards_of(layer, group), shape, policy);
             continue;
         }
         for (auto const& o : layer.ops) {
@@ -221,32 +223,43 @@ constexpr bytes kept_gradient_bytes(array_view<layer_description const> stage, m
     return sum;
 }
 
-/// Bytes in which the shards of a layer exchange what they computed, while it is computed: a partial product of each, or statistics of its part of a soft-max.
+/// Bytes in which the shards of a layer exchange what they computed, while it is computed: a partial product of each, or statistics of its part of a
+/// soft-max. The member of a group has its own partial products, and of its rows the sums that come from the others.
 template <class OnlyWhenCalled = void>
-constexpr bytes exchange_bytes(layer_description const& layer, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr bytes exchange_bytes(layer_description const& layer, microbatch_shape shape, dtype_policy const& policy = fp32, shard_group const& group = {})
 {
     if (layer.shards == 1) {
         return {};
     }
     bytes most;
-    auto const all = shards_of(layer);
+    auto const all = shards_of(layer, group);
+    auto const mine = static_cast<std::int64_t>(all.shards.size());
+    auto const own_rows = rows_of(group.run(layer.shards), rows(shape), layer.shards).count();
+    std::int64_t received = 0;
+    for (std::size_t m = 0; m < group.members.size(); ++m) {
+        received += static_cast<int>(m) == group.self ? 0 : static_cast<std::int64_t>(nodes_within(layer.shards, group.members[m]).size());
+    }
     for (auto const& o : all.first().ops) {
-        bool const loss = o.own.kind == op_kind::cross_entropy || o.own.kind == op_kind::loss_gradient;
-        auto const one = loss                                  ? bytes{row_statistics_bytes * rows(shape)}
-                         : o.kind == shard_op_kind::sum_shards ? matrix_bytes(o.own.out_width * rows(shape), policy.compute)
-                                                               : bytes{};
-        most = one * layer.shards > most ? one * layer.shards : most;
+        bytes one;
+        if (o.own.kind == op_kind::cross_entropy || o.own.kind == op_kind::loss_gradient) {
+            one = bytes{row_statistics_bytes * rows(shape)} * layer.shards;
+        } else if (o.kind == shard_op_kind::sum_shards || o.kind == shard_op_kind::gather_rows) {
+            one = matrix_bytes(o.own.out_width * own_rows, policy.compute) * received;
+            one += o.kind == shard_op_kind::sum_shards ? matrix_bytes(o.own.out_width * rows(shape), policy.compute) * mine : bytes{};
+        }
+        most = one > most ? one : most;
     }
     return most;
 }
 
 /// The most of a stage's layers.
 template <class OnlyWhenCalled = void>
-constexpr bytes exchange_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32)
+constexpr bytes exchange_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32,
+                               shard_group const& group = {})
 {
     bytes most;
     for (auto const& layer : stage) {
-        auto const one = exchange_bytes(layer, shape, policy);
+        auto const one = exchange_bytes(layer, shape, policy, group);
         most = one > most ? one : most;
     }
     return most;

@@ -20,6 +20,7 @@ struct layer_shards {
 
     friend constexpr bool operator==(layer_shards const&, layer_shards const&) = default;
 
+    constexpr int grid() const { return first().grid; }
     constexpr shard_layer const& first() const { return shards.front(); }
     constexpr std::size_t slots() const { return first().slot_widths.size(); }
     constexpr std::size_t ops() const { return first().ops.size(); }
@@ -32,13 +33,14 @@ struct layer_shards {
     constexpr std::int64_t width(std::size_t shard, int slot) const { return shards[shard].slot_widths[static_cast<std::size_t>(slot)]; }
 };
 
-/// All shards of the layer's grid.
+/// All shards of the layer's grid, or those of a group's member.
 template <class OnlyWhenCalled = void>
-constexpr layer_shards shards_of(layer_description const& layer)
+constexpr layer_shards shards_of(layer_description const& layer, shard_group const& group = {})
 {
     layer_shards all;
-    for (int j = 0; j < layer.shards; ++j) {
-        all.shards.push_back(sharded(layer, layer.shards, j));
+    auto const run = group.run(layer.shards);
+    for (auto j = run.begin; j < run.end; ++j) {
+        all.shards.push_back(sharded(layer, layer.shards, static_cast<int>(j)));
     }
     for (std::size_t s = 0; s < all.slots(); ++s) {
         all.place.push_back(static_cast<int>(s));

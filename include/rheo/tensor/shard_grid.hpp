@@ -71,6 +71,37 @@ constexpr tree_nodes nodes_within(int grid, shard_range run)
     return nodes;
 }
 
+/// The ranks that run a stage together, by the shards that each has: runs that follow one another and cover the grid. How many there are decides no bit.
+struct shard_group {
+    tree_nodes members{};  ///< none: one rank has all shards
+    int self = 0;          ///< which of them is meant
+
+    constexpr bool is_alone() const { return members.size() <= 1; }
+    /// The shards of the member that is meant, on its grid.
+    constexpr shard_range run(int grid) const { return members.empty() ? shard_range{0, grid} : members[static_cast<std::size_t>(self)]; }
+
+    friend constexpr bool operator==(shard_group const&, shard_group const&) = default;
+};
+
+/// Whether the members' runs cover a grid, in order.
+constexpr bool covers_grid(shard_group const& group, int grid)
+{
+    std::int64_t next = 0;
+    for (auto const& run : group.members) {
+        if (run.begin != next || run.end <= run.begin) {
+            return false;
+        }
+        next = run.end;
+    }
+    return group.members.empty() || (next == grid && group.self >= 0 && static_cast<std::size_t>(group.self) < group.members.size());
+}
+
+/// What a run of shards has of rows that all shards of the grid have strips of.
+constexpr shard_range rows_of(shard_range run, std::int64_t rows, int grid)
+{
+    return {cut_evenly(rows, grid, static_cast<int>(run.begin)).begin, cut_evenly(rows, grid, static_cast<int>(run.end) - 1).end};
+}
+
 /// How nodes that follow each other are added to one: as a stack. After node i is pushed, the upper two are added `merges[i]` times.
 struct tree_order {
     bool is_tree = false;  ///< whether the nodes are those of the tree over all of their shards

@@ -93,6 +93,8 @@ struct options {
     bool chooses = false;            ///< before that, scales as after an attempt
     void (*prepare)(resident_state&) = nullptr;  ///< changes what each stage begins with
     std::vector<recompute_level> recompute_levels{};  ///< of each layer of the model; none: nothing
+    shard_group group{};                 ///< of all stages
+    group_exchange* exchange = nullptr;  ///< between its members
 };
 
 /// The largest |g| of what all uses of a state have summed, by scale.
@@ -150,7 +152,8 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         std::span const layers{model.layers};
         stages.push_back(backend.make_stage(
             layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state,
-            o.recompute_levels.empty() ? std::span<recompute_level const>{} : std::span{o.recompute_levels}.subspan(at(first), at(last) - at(first))));
+            o.recompute_levels.empty() ? std::span<recompute_level const>{} : std::span{o.recompute_levels}.subspan(at(first), at(last) - at(first)),
+            o.group));
         states.push_back(std::move(state));
     }
     step_result result;
@@ -177,7 +180,8 @@ inline step_result run_step(model_description const& model, std::vector<referenc
                               .step = step_id{8},
                               .microbatch = microbatch_id{static_cast<int>(i / slices)},
                               .training = o.training,
-                              .slice = static_cast<int>(i % slices)};
+                              .slice = static_cast<int>(i % slices),
+                              .exchange = o.exchange};
         };
         auto const lowest_of = [&](std::size_t i) { return o.lowest.empty() ? layer_id{0} : o.lowest[i / slices]; };
         auto const adds = [&](std::size_t i, std::size_t s) {
@@ -291,7 +295,9 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         use_id const use{static_cast<int>(u)};
         auto const& layer = info.uses[u].layer;
         for (std::size_t s = 0; s < stages.size(); ++s) {
-            if (layer >= stages[s]->first_layer() && layer < stages[s]->last_layer() && info.uses[u].parameter >= 0) {
+            auto const run = o.group.run(grid_of(model));
+            bool const mine = info.uses[u].shard >= run.begin && info.uses[u].shard < run.end;
+            if (mine && layer >= stages[s]->first_layer() && layer < stages[s]->last_layer() && info.uses[u].parameter >= 0) {
                 result.uses.push_back(result_of(*states[s], use));
             }
         }

@@ -1,0 +1,29 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// How the ranks of a group exchange inside a stage. The stage says what goes to whom; how it gets there is not its concern.
+
+#include <cstddef>
+#include <span>
+
+namespace rheo::inline v0 {
+
+class group_exchange {
+public:
+    struct outgoing {
+        int member;
+        std::span<std::byte const> data;
+    };
+    struct incoming {
+        int member;
+        std::span<std::byte> data;
+    };
+
+    virtual ~group_exchange() = default;
+
+    /// Sends and receives; all of it is done on return. Between two members messages arrive in the order in which they are listed. All members make the same
+    /// calls in the same order. Data lie in the backend's memory for messages. @throws what the transport does when a member is lost
+    virtual void exchange(std::span<outgoing const> out, std::span<incoming const> in) = 0;
+};
+
+}  // namespace rheo::inline v0
