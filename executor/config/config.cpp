@@ -49,7 +49,9 @@ struct limit_check {
         if (fault || key.starts_with("model.") != model) {
             return;
         }
-        if constexpr (std::is_same_v<T, std::vector<int>>) {
+        if constexpr (std::is_same_v<T, tensor_degrees>) {
+            (*this)(key, value.values, limits, {});
+        } else if constexpr (std::is_same_v<T, std::vector<int>>) {
             for (auto const element : value) {
                 judge(key, element, limits, "each element of ");
             }

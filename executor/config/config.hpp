@@ -15,6 +15,7 @@
 #include "rheo/energy/clocks/straggler.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/planner/recompute_policy.hpp"
+#include "rheo/planner/tensor_degrees.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/shape.hpp"
@@ -57,6 +58,7 @@ any_schedule default_schedule();
 struct plan_config {
     any_schedule schedule = default_schedule();  ///< a family, see rheo schedule --list, a file in PyTorch's text form, or a type of one's own
     std::vector<int> pipelines;         ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
+    tensor_degrees tensor{};            ///< ranks that share each stage
     std::vector<int> layers{};          ///< of each stage, pipelines one after the other, e.g. {2, 6, 3, 3, 2}; empty: cut by the planner
     std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible

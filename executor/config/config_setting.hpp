@@ -188,6 +188,19 @@ struct setting_assignment {
         }
     }
 
+    /// A number, or a list.
+    void take(tensor_degrees& member) const
+    {
+        if (from.value->is_array() && from.value->as_array()->empty()) {
+            refuse_setting(from.place, fmt::format("{} must be a number of ranks, or a list of such numbers, but the list is empty", from.key));
+        }
+        if (from.value->is_array()) {
+            take(member.values);
+        } else {
+            member.values.assign(1, whole<int>(*from.value, "a whole number or a list of whole numbers"));
+        }
+    }
+
     void take(std::vector<int>& member) const
     {
         if (!from.value->is_array()) {

@@ -49,6 +49,8 @@ std::string type_of()
         return "integer";
     } else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, per_mille<int const>> || is_in_unit<T>) {
         return "number";
+    } else if constexpr (std::is_same_v<T, tensor_degrees>) {
+        return "integer or list of integers";
     } else if constexpr (std::is_same_v<T, std::vector<int>>) {
         return "list of integers";
     } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {

@@ -96,4 +96,9 @@ std::string toml_value(std::vector<T> const& list)
     return result + ']';
 }
 
+inline std::string toml_value(tensor_degrees const& degrees)
+{
+    return degrees.values.size() == 1 ? toml_value(degrees.values.front()) : toml_value(degrees.values);
+}
+
 }  // namespace rheo::inline v0

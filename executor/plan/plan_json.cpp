@@ -264,7 +264,7 @@ void fit_recomputation(plan& p)
     expect(levels.empty() || (!recomputes_stages(p) && levels.size() == p.pipelines.size()), "recompute_levels", of_layers);
     for (std::size_t i = 0; i < levels.size(); ++i) {
         auto const& pipeline = p.pipelines[i];
-        expect(!pipeline.cuts.empty() && levels[i].size() == ranks_of(pipeline).size(), "recompute_levels", of_layers);
+        expect(!pipeline.cuts.empty() && levels[i].size() == groups_of(pipeline).size(), "recompute_levels", of_layers);
         for (auto const& layers : levels[i]) {
             expect(layers.size() == at(pipeline.cuts.back()), "recompute_levels", of_layers);
             for (auto const level : layers) {

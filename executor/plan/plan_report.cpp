@@ -118,7 +118,7 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
     text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(what), what.microbatches, dropped ? "; the fullest with full recomputation" : "");
     text += format_templates(what.templates, "ranks", config.train.microbatches);
     if (!what.node_templates.empty()) {
-        text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; ranks do not share stages yet)\n", what.node_size);
+        text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; plan.tensor sets how many ranks share a stage)\n", what.node_size);
         text += format_templates(what.node_templates, "nodes", config.train.microbatches);
     }
     text += fmt::format("\nwhat ranks run ({} pipeline{} wanted; the plan, and the quickest of fewer ranks; steps {})\n", config.plan.failures + 1,
@@ -161,6 +161,9 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
                     : fmt::format("  {}\n", verdict.message());
 
     text += "\n" + drawing_of(p);
+    if (what.has_groups) {
+        return text + "\nafter a loss the job resumes from its newest checkpoint: what ranks of a group have cannot be taken over yet\n";
+    }
     text += fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(what.as_it_stands), in_hours(config.plan.mtbf),
                         source_of(what));
     text += format_outcomes(what);

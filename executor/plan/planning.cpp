@@ -28,6 +28,7 @@ planning_request without_profile(run_config const& config)
                              .microbatch = config.train.microbatch,
                              .policy = policy_of(config),
                              .pipelines = plan.pipelines,
+                             .tensor = plan.tensor,
                              .layers = plan.layers,
                              .shares = plan.shares,
                              .failures = plan.failures,

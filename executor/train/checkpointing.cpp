@@ -8,6 +8,7 @@
 
 #include "executor/config/toml.hpp"
 #include "rheo/pipeline/instance.hpp"
+#include "rheo/plan/tensor_holders.hpp"
 
 namespace rheo::inline v0 {
 
@@ -15,26 +16,14 @@ namespace {
 
 constexpr std::int64_t state_bytes_per_element = 12;  // a parameter and its two moments
 
-template <class Holds>
-void add_holder(tensor_holders& holders, collection const& state, rank_id rank, Holds holds)
-{
-    for (std::size_t t = 0; t < holders.size(); ++t) {
-        auto const& tensor = state.tensors[t];
-        if (tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), holds)) {
-            holders[t].push_back(rank);
-        }
-    }
-}
-
 }  // namespace
 
-tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines)
+tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines, int grid)
 {
     tensor_holders holders(state.tensors.size());
-    for (auto const& pipeline : pipelines) {
-        for (auto const rank : ranks_of(pipeline)) {
-            auto const spans = layers_of(pipeline, rank);
-            add_holder(holders, state, rank, [&](layer_id l) { return contains(spans, l); });
+    for (tensor_id t{0}; at(t) < holders.size(); ++t) {
+        if (state.tensors[at(t)].is_parameter) {
+            holders[at(t)] = holders_of(array_view{pipelines}, state, t, grid);
         }
     }
     return holders;
@@ -44,7 +33,13 @@ tensor_holders holders_of(collection const& state, std::span<rank_holdings const
 {
     tensor_holders holders(state.tensors.size());
     for (auto const& rank : holdings) {
-        add_holder(holders, state, rank.rank, [&](layer_id l) { return std::binary_search(rank.layers.begin(), rank.layers.end(), l); });
+        for (std::size_t t = 0; t < holders.size(); ++t) {
+            auto const& tensor = state.tensors[t];
+            auto const holds = [&](layer_id l) { return std::binary_search(rank.layers.begin(), rank.layers.end(), l); };
+            if (tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), holds)) {
+                holders[t].push_back(rank.rank);
+            }
+        }
     }
     return holders;
 }
@@ -78,7 +73,7 @@ void checkpointing::committed(step_id step, bool wanted, generation_id generatio
         news_.push_back(fmt::format("no checkpoint of step {}: that of step {} is still being written", step.value, step_.value));
         return;
     }
-    begin(step, generation, holders_of(state.info(), pipelines), state);
+    begin(step, generation, holders_of(state.info(), pipelines, job_->grid()), state);
 }
 
 void checkpointing::begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)

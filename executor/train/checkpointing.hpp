@@ -29,7 +29,8 @@ namespace rheo::inline v0 {
 /// Which ranks hold each tensor; none for what is no parameter.
 using tensor_holders = std::vector<std::vector<rank_id>>;
 
-tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines);
+/// @param grid shards of the model
+tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines, int grid);
 tensor_holders holders_of(collection const& state, std::span<rank_holdings const> holdings);
 
 class checkpointing {

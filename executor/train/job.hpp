@@ -8,6 +8,7 @@
 
 #include "executor/checkpoint/fingerprint_line.hpp"
 #include "executor/config/config.hpp"
+#include "rheo/model/grid.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/reduction_units.hpp"
 #include "rheo/tensor/collection.hpp"
@@ -21,6 +22,7 @@ struct job {
     run_config config;
     std::vector<fingerprint_line> fingerprint{};
 
+    int grid() const { return grid_of(model); }  ///< shards of the model's width
     int layers() const { return static_cast<int>(model.layers.size()); }
     int microbatches() const { return config.train.microbatches; }
     microbatch_shape shape() const { return config.train.microbatch; }

@@ -12,6 +12,7 @@
 #include "executor/state/collectives.hpp"
 #include "executor/train/parts/sample.hpp"
 #include "rheo/plan/programs.hpp"
+#include "rheo/plan/tensor_holders.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -75,13 +76,11 @@ state_digest trainer::digest_of_state()
     for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
         tensor_id const id{static_cast<std::int32_t>(t)};
         auto const& tensor = job_->state.tensors[t];
-        std::vector<rank_id> holders;
-        for (auto const& pipeline : state_.plan.pipelines) {
-            auto const here = holders_of(pipeline, tensor.layers);
-            holders.insert(holders.end(), here.begin(), here.end());
+        if (!tensor.is_parameter) {
+            continue;
         }
-        auto const counts = std::min_element(holders.begin(), holders.end());  // of the holders of the tensor, the one that counts it
-        if (tensor.is_parameter && counts != holders.end() && *counts == self_) {
+        auto const holders = holders_of(array_view{state_.plan.pipelines}, job_->state, id, job_->grid());
+        if (!holders.empty() && holders.front() == self_) {  // of the holders of the tensor, the one that counts it
             mine += resident_.digest(id);
             with_->progress();
             mine += state_.now.step.value > 0 ? digest_of_scales(tensor.name, resident_.scales_of(id)) : state_digest{};
@@ -110,7 +109,7 @@ void trainer::end_finished()
         end.message += none ? ", but every one was skipped, because a loss or gradient was not finite: nothing was learned"
                             : ", but the validation loss of the last state is not finite: nothing finite was learned";
     }
-    if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines))) {
+    if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines, job_->grid()))) {
         end.message += ", but the last state could not be saved";
         end.exit_code = end.exit_code == 0 ? number_of(exit_code::environment) : end.exit_code;
     }
@@ -186,7 +185,7 @@ void trainer::close()
     case leave_reason::finished: end_finished(); break;
     case leave_reason::stopped:
         end.message = fmt::format("stopped after {} steps: the same command resumes", state_.now.step.value);
-        if (!save(holders_of(job_->state, state_.plan.pipelines))) {
+        if (!save(holders_of(job_->state, state_.plan.pipelines, job_->grid()))) {
             end.message = fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
             end.exit_code = number_of(exit_code::environment);
         }

@@ -15,6 +15,8 @@
 
 #include "executor/faults/fence.hpp"
 #include "executor/state/collectives.hpp"
+#include "rheo/pipeline/shares.hpp"
+#include "rheo/plan/tensor_holders.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -101,7 +103,12 @@ protocol_event trainer::perform(exchange_holdings const& action)
         messages_ = std::make_unique<mpi::messenger>(*generation_, with_->heartbeat());
     }
     messages_->throw_if_failed();
-    auto all = gather_holdings(*messages_, action.holds);
+    auto holds = action.holds;
+    if (step_planner::has_groups(state_.plan.pipelines)) {  // what a rank has are shards of layers, and holdings are of whole ones
+        holds.layers.clear();
+        holds.uses.clear();
+    }
+    auto all = gather_holdings(*messages_, holds);
     trace(activity::exchange, start);
     recovery_.took(&recovery_record::exchange, start);
     return holdings_exchanged{std::move(all)};
@@ -149,15 +156,17 @@ protocol_event trainer::perform(copy_state const&)
     return copied{};
 }
 
-/// Tensors and accumulators of the layers that this rank holds from here on, and no others.
+/// Tensors and accumulators of the layers, or of their shards, that this rank holds from here on, and no others.
 void trainer::keep_state_of_place(membership_plan const& next)
 {
-    auto const mine = std::find_if(next.salvage.after.begin(), next.salvage.after.end(), [&](auto const& holds) { return holds.rank == self_; });
-    auto const has_layer = [&](layer_id layer) { return std::binary_search(mine->layers.begin(), mine->layers.end(), layer); };
+    plan const where{.pipelines = next.pipelines, .work = {}, .spares = {}};
+    auto const place = position_of(where, self_);
+    auto const layers = layers_of(where, self_);
+    auto const run = place.found ? group_at(where.pipelines[at(place.pipeline)], place.position, job_->grid(), place.member).run(job_->grid()) : shard_range{};
     for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
         tensor_id const id{static_cast<std::int32_t>(t)};
         auto const& tensor = job_->state.tensors[t];
-        bool const needed = tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), has_layer);
+        bool const needed = tensor.is_parameter && holds_tensor(job_->state, id, layers, run);
         if (!needed) {
             resident_.drop(id);
         } else if (!resident_.holds(id) && from_) {
@@ -170,7 +179,7 @@ void trainer::keep_state_of_place(membership_plan const& next)
     }
     for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
         use_id const use{static_cast<std::int32_t>(u)};
-        if (has_layer(job_->state.uses[u].layer)) {
+        if (makes_use(job_->state.uses[u], layers, run)) {
             resident_.accumulator(use);
         } else {
             resident_.drop_accumulator(use);
@@ -196,7 +205,9 @@ protocol_event trainer::perform(merge_staging const&)
         with_->device->computes(where.pipelines[at(place.pipeline)].cuts);
     }
     regroup_ = planner_.regroups(next);
-    copies_.choose(next, planner_.known());
+    if (!step_planner::has_groups(next.pipelines)) {
+        copies_.choose(next, planner_.known());
+    }
     trace(activity::merge, start);
     recovery_.took(&recovery_record::merge, start);
     merge_account account{.goes_on = !state_.departing.empty()};

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/train/parts/member_exchange.hpp"
+#include "rheo/pipeline/shares.hpp"
+
 namespace rheo::inline v0 {
 
 worker::worker(job const& about, rank_services const& services, plan const& where, rank_id self, resident_state& state)
@@ -16,39 +19,35 @@ worker::worker(job const& about, rank_services const& services, plan const& wher
     auto const& pipeline = where.pipelines[at(place_.pipeline)];
     auto const chain = stages_per_copy_ = stage_count(pipeline.cuts);
     auto const recompute_levels = recompute_levels_at(where, place_);
+    auto const groups = groups_of(pipeline);
+    group_ = groups[static_cast<std::size_t>(place_.position)];
+    auto const share = even_group(about.grid(), static_cast<int>(group_.size()), place_.member);
+    auto const is_mine = [&](int number) { return pipeline.stages[static_cast<std::size_t>(number)] == group_; };
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
-        if (rank_of(pipeline, stage_id{s}) != self) {
+        if (!is_mine(s)) {
             continue;
         }
         auto const layers = layers_of(pipeline, stage_id{s});
         place_of_stage here{services.backend.make_stage(
             std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin, about.shape(), about.microbatches(),
-            state, recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))))};
+            state, recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))),
+            share)};
         if (s % chain > 0) {
-            here.before = rank_of(pipeline, stage_id{s - 1});
-            here.before_is_mine = here.before == self;
+            here.before = neighbours_in(pipeline.stages[static_cast<std::size_t>(s - 1)], here.layers->own_rows(), here.layers->rows(), about.grid());
+            here.before_is_mine = is_mine(s - 1);
         }
         if (s % chain + 1 < chain) {
-            here.after = rank_of(pipeline, stage_id{s + 1});
-            here.after_is_mine = here.after == self;
+            here.after = neighbours_in(pipeline.stages[static_cast<std::size_t>(s + 1)], here.layers->own_rows(), here.layers->rows(), about.grid());
+            here.after_is_mine = is_mine(s + 1);
         }
         here.layers->count_in(meter_);
         here.layers->recompute_into(recompute_buffers_);
         stages_.emplace(s, std::move(here));
     }
     by_unit_.resize(about.units.size());
-    for (std::size_t u = 0; u < about.units.size(); ++u) {
-        auto const& unit = about.units[u];
-        std::vector<rank_id> holders;
-        for (auto const& p : where.pipelines) {
-            auto const here = holders_of(p, unit.layers);
-            holders.insert(holders.end(), here.begin(), here.end());
-        }
-        std::sort(holders.begin(), holders.end());
-        if (!unit.tensors.empty() && std::binary_search(holders.begin(), holders.end(), self)) {
-            reductions_.emplace_back(reduction_id{static_cast<std::int32_t>(u)}, unit, holders, state);
-            by_unit_[u] = &reductions_.back();
-        }
+    for (auto& part : reduction_parts(where, about.units, about.state, about.grid(), self)) {
+        auto const& kept = parts_.emplace_back(std::move(part));
+        by_unit_[kept.unit].push_back(&reductions_.emplace_back(reduction_id{kept.number}, kept.tensors, kept.holders, state));
     }
 }
 
@@ -83,10 +82,12 @@ worker::inflight_item& worker::item_of(item_key key)
     return place->second;
 }
 
-void worker::wait(bool& pending, mpi::messenger::ticket ticket, mpi::messenger& messages)
+void worker::wait(bool& pending, inflight_item::tickets& tickets, mpi::messenger& messages)
 {
     if (std::exchange(pending, false)) {
-        messages.wait(ticket);
+        for (auto const ticket : std::exchange(tickets, {})) {
+            messages.wait(ticket);
+        }
     }
 }
 
@@ -126,10 +127,12 @@ void worker::retire(mpi::messenger& messages, bool wait_for_sends)
 {
     for (std::size_t i = 0; i < draining_.size();) {
         auto& [number, f] = draining_[i];
-        auto const finished = [&](bool& sending, mpi::messenger::ticket ticket) {
-            if (sending && (wait_for_sends || messages.done(ticket))) {
-                wait(sending, ticket, messages);
-                sending = false;
+        auto const finished = [&](bool& sending, inflight_item::tickets& tickets) {
+            while (sending && !tickets.empty() && messages.done(tickets.back())) {
+                tickets.pop_back();
+            }
+            if (wait_for_sends || tickets.empty()) {
+                wait(sending, tickets, messages);
             }
             return !sending;
         };
@@ -188,7 +191,8 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     meter_.reset_peak();
     recompute_buffers_.reserve(with_->backend.own(),
                                std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
-    section const in{context, messages, wanted, contributed, evaluation};
+    member_exchange between_members{group_, messages};
+    section const in{context, messages, wanted, contributed, evaluation, group_.size() > 1 ? &between_members : nullptr};
     bool awaiting = false;
     auto const sums_go_on = [&] {  // beside the computations
         for (auto& r : reductions_) {
@@ -205,7 +209,8 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     clocks_ = {with_->device, context.clocks, with_->inject.slowness(context.step), stages_per_copy_};
     for (std::size_t k = 0; k < row.size(); ++k) {
         auto const i = row[k];
-        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && with_->device == nullptr && with_->backend.has_one_memory();
+        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && with_->device == nullptr && with_->backend.has_one_memory() &&
+                             group_.size() == 1;
         if (!is_event(i.kind) && !at_once) {
             continue;  // one thread computes the two that an overlap joins one after the other, and so do a device of one queue and one of one clock
         }

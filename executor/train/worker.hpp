@@ -21,6 +21,8 @@
 #include "executor/stage/stage.hpp"
 #include "executor/state/reduction.hpp"
 #include "executor/train/job.hpp"
+#include "executor/train/parts/reduction_parts.hpp"
+#include "executor/train/parts/stage_neighbours.hpp"
 #include "executor/train/rank_services.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
@@ -76,7 +78,7 @@ private:
     /// A stage of the pipeline that lives here, and where its neighbours do.
     struct place_of_stage {
         std::unique_ptr<stage> layers;
-        rank_id before{-1}, after{-1};  ///< ranks of the stages beside it; none at the ends of a copy of the model
+        std::vector<stage_neighbour> before = {}, after = {};  ///< members of the stages beside it; none at the ends of a copy of the model
         bool before_is_mine = false, after_is_mine = false;
         std::vector<todo> items = {};  ///< item -> what the row at hand has for it
     };
@@ -90,7 +92,8 @@ private:
         std::unique_ptr<activation> kept;  ///< made once for a flight, and filled by the stage again and again
         array<std::byte> input, output;  ///< in messages; the output only where there is more than one memory
         staging_buffer gradient_in, gradient_out;
-        mpi::messenger::ticket input_received{}, gradient_received{}, output_sent{}, gradient_sent{};
+        using tickets = std::vector<mpi::messenger::ticket>;
+        tickets input_received{}, gradient_received{}, output_sent{}, gradient_sent{};
         bool receiving_input = false, receiving_gradient = false, sending_output = false, sending_gradient = false;
     };
 
@@ -101,6 +104,7 @@ private:
         std::function<bool(use_id, microbatch_id)> const& wanted;
         std::function<void(std::span<use_id const>, microbatch_id)> const& contributed;
         loss_sum& evaluation;
+        group_exchange* exchange;
     };
 
     void begin_row(std::span<instruction const> row, std::span<microbatch_work const> work);
@@ -115,8 +119,10 @@ private:
     void weight_gradient(instruction i, inflight_item& f, section const& in);
     void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
     std::span<std::byte const> output_on_host(place_of_stage const& here, inflight_item& f);
-    mpi::messenger::ticket send(rank_id to, mpi::channel kind, int stage, int item, std::span<std::byte const> data, mpi::messenger& messages);
-    mpi::messenger::ticket receive(rank_id from, mpi::channel kind, int stage, int item, std::span<std::byte> data, mpi::messenger& messages);
+    void send(std::vector<stage_neighbour> const& to, mpi::channel kind, int stage, int item, std::span<std::byte const> matrix, inflight_item::tickets& tickets,
+              mpi::messenger& messages);
+    void receive(std::vector<stage_neighbour> const& from, mpi::channel kind, int stage, int item, std::span<std::byte> matrix, inflight_item::tickets& tickets,
+                 mpi::messenger& messages);
     void show_energy();
     void finish(item_key key);
     void finish(instruction i);
@@ -130,16 +136,17 @@ private:
     bool ends_slices(instruction i) const { return i.kind == instruction_kind::forward && slice_of(i.item) + 1 == slices(); }
     stage_item item_for(int item, section const& in) const
     {
-        return {job_->config.train.seed, in.context.step, microbatch_of(item), in.context.training, slice_of(item), nullptr, in.context.remainder};
+        return {job_->config.train.seed, in.context.step, microbatch_of(item), in.context.training, slice_of(item), nullptr, in.context.remainder, in.exchange};
     }
     layer_id lowest_of(stage const& layers, microbatch_id m) const { return std::max(layers.first_layer(), deepest_[at(m)]); }
-    void wait(bool& pending, mpi::messenger::ticket ticket, mpi::messenger& messages);
+    void wait(bool& pending, inflight_item::tickets& tickets, mpi::messenger& messages);
     void retire(mpi::messenger& messages, bool wait);
     int message_of(int stage, int item) const;
 
     job const* job_;
     rank_services const* with_;
     plan_position place_;
+    std::vector<rank_id> group_;  ///< that runs the row together
     int stages_per_copy_ = 1;  ///< of the pipeline
     std::map<int, place_of_stage> stages_;  ///< number in the program -> stage, those that live here
     resident_state* state_;
@@ -151,7 +158,8 @@ private:
     std::map<int, std::vector<inflight_item>> free_list_;  ///< stage -> buffers of items that are done
     std::vector<std::pair<int, inflight_item>> draining_;  ///< with their stage: done but for their sends
     std::deque<reduction> reductions_;  ///< of the units that this rank holds
-    std::vector<reduction*> by_unit_;
+    std::deque<reduction_part> parts_;   ///< what each of them sums
+    std::vector<std::vector<reduction*>> by_unit_;
     std::vector<layer_id> deepest_;  ///< microbatch -> the lowest layer that its backward reaches; -1: it is not worked on
     std::int64_t contributions_ = 0;
     std::vector<use_id> added_;  ///< by the operation that has just been completed

@@ -23,12 +23,13 @@ void note_not_finite(gradient_accumulator& sums, microbatch_id m)
 
 void worker::reduce(instruction i, section const& in)
 {
-    auto& r = *by_unit_[at(reduction_of(i))];
-    if (i.kind == instruction_kind::post_reduction) {
-        r.reset();
-        r.post(in.messages);
-    } else {
-        in.messages.wait_until([&] { return r.advance(in.messages); });
+    for (auto* r : by_unit_[at(reduction_of(i))]) {
+        if (i.kind == instruction_kind::post_reduction) {
+            r->reset();
+            r->post(in.messages);
+        } else {
+            in.messages.wait_until([&] { return r->advance(in.messages); });
+        }
     }
 }
 
@@ -51,7 +52,7 @@ void worker::begin_forward(instruction i, inflight_item& f, section const& in)
     }
     if (here.before_is_mine) {
         with_->backend.copy(layers.input(a), stage_of(i.stage - 1).layers->output(*inflight_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
-    } else if (here.before.value >= 0) {
+    } else if (!here.before.empty()) {
         with_->backend.copy(layers.input(a), f.input.data(), f.input.size());
     }
     if (layers.input_bytes() == 0 || layers.has_loss()) {
@@ -206,25 +207,27 @@ std::span<std::byte const> worker::output_on_host(place_of_stage const& here, in
     return {f.output.data(), size};
 }
 
-/// Starts a send between stages. Where stages meet for every message it is done when the receive has begun, and no item tells messages apart.
-mpi::messenger::ticket worker::send(rank_id to, mpi::channel kind, int stage, int item, std::span<std::byte const> data, mpi::messenger& messages)
+/// Starts sends between stages: to each member the rows that it has. Where stages meet for every message they are done when the receives have begun, and no
+/// item tells messages apart.
+void worker::send(std::vector<stage_neighbour> const& to, mpi::channel kind, int number, int item, std::span<std::byte const> matrix, inflight_item::tickets& tickets,
+                  mpi::messenger& messages)
 {
-    if (!job_->config.run.rendezvous) {
-        return messages.send(to, kind, message_of(stage, item), data);
+    auto const row = matrix.size() / static_cast<std::size_t>(stages_.begin()->second.layers->rows());
+    for (auto const& [rank, rows] : to) {
+        auto const part = matrix.subspan(static_cast<std::size_t>(rows.begin) * row, static_cast<std::size_t>(rows.count()) * row);
+        tickets.push_back(job_->config.run.rendezvous ? messages.send_synchronously(rank, kind, 0, part)
+                                                      : messages.send(rank, kind, message_of(number, item), part));
     }
-    auto const ticket = messages.send_synchronously(to, kind, 0, data);
-    messages.wait(ticket);
-    return ticket;
 }
 
-mpi::messenger::ticket worker::receive(rank_id from, mpi::channel kind, int stage, int item, std::span<std::byte> data, mpi::messenger& messages)
+void worker::receive(std::vector<stage_neighbour> const& from, mpi::channel kind, int number, int item, std::span<std::byte> matrix, inflight_item::tickets& tickets,
+                     mpi::messenger& messages)
 {
-    if (!job_->config.run.rendezvous) {
-        return messages.receive(from, kind, message_of(stage, item), data);
+    auto const row = matrix.size() / static_cast<std::size_t>(stages_.begin()->second.layers->rows());
+    for (auto const& [rank, rows] : from) {
+        auto const part = matrix.subspan(static_cast<std::size_t>(rows.begin) * row, static_cast<std::size_t>(rows.count()) * row);
+        tickets.push_back(messages.receive(rank, kind, job_->config.run.rendezvous ? 0 : message_of(number, item), part));
     }
-    auto const ticket = messages.receive(from, kind, 0, data);
-    messages.wait(ticket);
-    return ticket;
 }
 
 void worker::execute(instruction i, section const& in)
@@ -237,11 +240,17 @@ void worker::execute(instruction i, section const& in)
     auto& f = item_of({i.stage, i.item});
     auto& here = stage_of(i.stage);
     auto& messages = in.messages;
+    auto const meet = [&](bool& pending, inflight_item::tickets& tickets) {
+        if (job_->config.run.rendezvous) {
+            wait(pending, tickets, messages);
+        }
+    };
     switch (i.kind) {
     case receive_activation:
         f.input.resize(here.layers->input_bytes());
-        f.input_received = receive(here.before, mpi::channel::activation, i.stage, i.item, {f.input.data(), f.input.size()}, messages);
-        f.receiving_input = !job_->config.run.rendezvous;
+        receive(here.before, mpi::channel::activation, i.stage, i.item, {f.input.data(), f.input.size()}, f.input_received, messages);
+        f.receiving_input = true;
+        meet(f.receiving_input, f.input_received);
         break;
     case forward: {
         begin_forward(i, f, in);
@@ -252,13 +261,15 @@ void worker::execute(instruction i, section const& in)
         break;
     }
     case send_activation:
-        f.output_sent = send(here.after, mpi::channel::activation, i.stage + 1, i.item, output_on_host(here, f), messages);
-        f.sending_output = !job_->config.run.rendezvous;
+        send(here.after, mpi::channel::activation, i.stage + 1, i.item, output_on_host(here, f), f.output_sent, messages);
+        f.sending_output = true;
+        meet(f.sending_output, f.output_sent);
         break;
     case receive_gradient:
         f.gradient_in.resize(here.layers->output_bytes());
-        f.gradient_received = receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in.host(), messages);
-        f.receiving_gradient = !job_->config.run.rendezvous;
+        receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in.host(), f.gradient_received, messages);
+        f.receiving_gradient = true;
+        meet(f.receiving_gradient, f.gradient_received);
         break;
     case backward:
     case input_gradient:
@@ -279,8 +290,9 @@ void worker::execute(instruction i, section const& in)
         break;
     case send_gradient:
         f.gradient_out.copy_to_host();
-        f.gradient_sent = send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out.host(), messages);
-        f.sending_gradient = !job_->config.run.rendezvous;
+        send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out.host(), f.gradient_sent, messages);
+        f.sending_gradient = true;
+        meet(f.sending_gradient, f.gradient_sent);
         break;
     default: throw precondition_error{"a rank has no way to perform this instruction"};
     }

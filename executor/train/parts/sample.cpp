@@ -9,16 +9,17 @@
 
 #include "executor/device/staging_buffer.hpp"
 #include "executor/stage/stage.hpp"
+#include "executor/train/parts/member_exchange.hpp"
+#include "executor/train/parts/stage_neighbours.hpp"
 #include "rheo/tensor/random.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
-/// The token that follows a row of the logits: at temperature 0.7, drawn by the counter-based generator, the same text for the same state.
-std::int64_t drawn_token(stage const& layers, activation const& kept, std::int64_t row, int number, std::uint64_t seed)
+/// The token that follows logits of a row: at temperature 0.7, drawn by the counter-based generator, the same text for the same state.
+std::int64_t drawn_token(std::vector<float> const& logits, int number, std::uint64_t seed)
 {
-    auto const logits = layers.logits(kept, row);
     auto const top = *std::max_element(logits.begin(), logits.end());
     std::vector<double> weights;
     double total = 0;
@@ -35,6 +36,26 @@ std::int64_t drawn_token(stage const& layers, activation const& kept, std::int64
     return next;
 }
 
+/// Of a row, the logits of all members of a group, on its first one; the others keep theirs. How many each has is told first.
+std::vector<float> gathered_logits(std::vector<float> mine, std::vector<rank_id> const& group, mpi::messenger& messages)
+{
+    auto const first = group.front();
+    auto count = std::ssize(mine);
+    if (messages.members().self != first) {
+        messages.wait(messages.send(first, mpi::channel::control, 0, std::span<std::int64_t const>{&count, 1}));
+        messages.wait(messages.send(first, mpi::channel::control, 0, std::span<float const>{mine}));
+        return mine;
+    }
+    for (std::size_t m = 1; m < group.size(); ++m) {
+        std::int64_t theirs = 0;
+        messages.wait(messages.receive(group[m], mpi::channel::control, 0, std::span{&theirs, 1}));
+        auto const before = mine.size();
+        mine.resize(before + static_cast<std::size_t>(theirs));
+        messages.wait(messages.receive(group[m], mpi::channel::control, 0, std::span{mine}.subspan(before)));
+    }
+    return mine;
+}
+
 }  // namespace
 
 std::string sampled_text(job const& about, pipeline_instance const& pipeline, int tokens, resident_state& resident, mpi::messenger& messages)
@@ -43,21 +64,29 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
     auto& backend = resident.backend();
     microbatch_shape const shape{1, about.shape().tokens};
     auto const stages = stage_count(pipeline.cuts);
+    auto const group_of = [&](int s) -> std::vector<rank_id> const& { return pipeline.stages[static_cast<std::size_t>(s)]; };
+    auto const member_of = [&](int s) { return std::find(group_of(s).begin(), group_of(s).end(), self) - group_of(s).begin(); };
+    auto const is_mine = [&](int s) { return member_of(s) < std::ssize(group_of(s)); };
     struct at_work {
         std::unique_ptr<stage> layers;
         std::unique_ptr<activation> kept;
     };
     std::vector<at_work> mine(static_cast<std::size_t>(stages));
     for (int s = 0; s < stages; ++s) {
-        if (auto const span = layers_of(pipeline, stage_id{s}); rank_of(pipeline, stage_id{s}) == self) {
+        if (auto const span = layers_of(pipeline, stage_id{s}); is_mine(s)) {
             auto& here = mine[static_cast<std::size_t>(s)];
             here.layers =
-                backend.make_stage(std::span{about.model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1, resident);
+                backend.make_stage(std::span{about.model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1, resident, {},
+                                   even_group(about.grid(), static_cast<int>(group_of(s).size()), static_cast<int>(member_of(s))));
             here.kept = std::make_unique<activation>(here.layers->layout());
         }
     }
-    auto const first = rank_of(pipeline, stage_id{0});
-    auto const last = rank_of(pipeline, stage_id{stages - 1});
+    auto const& writers = group_of(stages - 1);
+    std::vector<rank_id> told = group_of(0);  // of each token, besides the rank that draws it: those that read the text, and those that write it
+    told.insert(told.end(), writers.begin(), writers.end());
+    std::sort(told.begin(), told.end());
+    told.erase(std::unique(told.begin(), told.end()), told.end());
+    std::erase(told, writers.front());
     array<std::byte> arrived{backend.messages()};
     std::string text{"#include"};  // whole on the first stage, which reads it, and on the last, which writes it
     for (int i = 0; i < tokens; ++i) {
@@ -68,15 +97,21 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
             if (layers == nullptr) {
                 continue;
             }
-            auto const beside = [&](int other) { return rank_of(pipeline, stage_id{other}); };
+            auto const rows_beside = [&](int other) { return neighbours_in(group_of(other), layers->own_rows(), layers->rows(), about.grid()); };
+            auto const part_of = [&](auto matrix, shard_range rows) {
+                auto const row = matrix.size() / static_cast<std::size_t>(layers->rows());
+                return matrix.subspan(static_cast<std::size_t>(rows.begin) * row, static_cast<std::size_t>(rows.count()) * row);
+            };
             if (s == 0) {
                 std::fill(kept->tokens.begin(), kept->tokens.end(), 0);
                 for (std::size_t k = 0; k < window; ++k) {
                     kept->tokens[k] = static_cast<unsigned char>(text[text.size() - window + k]);
                 }
-            } else if (beside(s - 1) != self) {
+            } else if (!is_mine(s - 1)) {
                 arrived.resize(layers->input_bytes());
-                messages.wait(messages.receive(beside(s - 1), mpi::channel::activation, s, std::span<std::byte>{arrived}));
+                for (auto const& [rank, rows] : rows_beside(s - 1)) {
+                    messages.wait(messages.receive(rank, mpi::channel::activation, s, part_of(std::span<std::byte>{arrived}, rows)));
+                }
                 backend.copy(layers->input(*kept), arrived.data(), arrived.size());
             } else {
                 auto const& before = mine[static_cast<std::size_t>(s - 1)];
@@ -84,24 +119,30 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
             }
             std::fill(kept->targets.begin(), kept->targets.end(), 0);
             loss_sum unused;
-            layers->forward(*kept, {.seed = 0, .step = {}, .microbatch = {}, .training = false}, unused);
+            member_exchange between_members{group_of(s), messages};
+            layers->forward(*kept, {.seed = 0, .step = {}, .microbatch = {}, .training = false, .exchange = &between_members}, unused);
             backend.wait();
             if (s + 1 == stages) {
-                next = drawn_token(*layers, *kept, static_cast<std::int64_t>(window) - 1, i, about.config.train.seed);
-            } else if (beside(s + 1) != self) {
+                auto const logits = gathered_logits(layers->logits(*kept, static_cast<std::int64_t>(window) - 1), writers, messages);
+                next = self == writers.front() ? drawn_token(logits, i, about.config.train.seed) : 0;
+            } else if (!is_mine(s + 1)) {
                 std::deque<array<std::byte>> copies;
                 auto const sent = on_host(backend, copies, static_cast<std::byte const*>(layers->output(*kept)), layers->output_bytes());
-                messages.wait(messages.send(beside(s + 1), mpi::channel::activation, s + 1, sent));
+                for (auto const& [rank, rows] : rows_beside(s + 1)) {
+                    messages.wait(messages.send(rank, mpi::channel::activation, s + 1, part_of(sent, rows)));
+                }
             }
         }
-        if (self == last && self != first) {
-            messages.wait(messages.send(first, mpi::channel::control, 0, std::span<std::int64_t const>{&next, 1}));
-        } else if (self == first && self != last) {
-            messages.wait(messages.receive(last, mpi::channel::control, 0, std::span{&next, 1}));
+        if (self == writers.front()) {
+            for (auto const rank : told) {
+                messages.wait(messages.send(rank, mpi::channel::control, 0, std::span<std::int64_t const>{&next, 1}));
+            }
+        } else if (std::binary_search(told.begin(), told.end(), self)) {
+            messages.wait(messages.receive(writers.front(), mpi::channel::control, 0, std::span{&next, 1}));
         }
         text += static_cast<char>(next);
     }
-    return self == last ? text : std::string{};
+    return self == writers.front() ? text : std::string{};
 }
 
 }  // namespace rheo::inline v0

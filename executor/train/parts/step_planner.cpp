@@ -28,7 +28,39 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
         }
         return plan_as_chosen(holdings, known_, rules_, std::move(chosen));
     }
+    if (has_groups(first_.pipelines)) {
+        // In force: what is told is no whole layer, so the plan says that the state is lost, and the job resumes from its newest checkpoint, where it begins.
+        auto chosen = begins ? groups_of_the_rest(holdings) : failure{"groups begin anew after a loss"};
+        return chosen ? plan_as_chosen(holdings, known_, rules_, *std::move(chosen)) : membership_plan{replan(holdings, known_, std::move(chosen)), {}, {}};
+    }
     return plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
+}
+
+/// Pipelines of groups for fewer ranks than at launch, of the planner's sizes.
+result<recomposition> step_planner::groups_of_the_rest(std::vector<rank_holdings> const& holdings) const
+{
+    auto config = job_->config;
+    config.plan.pipelines.clear();
+    config.plan.layers.clear();
+    config.plan.shares.clear();
+    config.plan.spares = 0;
+    config.plan.tensor.values = {config.plan.tensor.largest()};
+    auto made = make_plan(job_->model, config, static_cast<int>(holdings.size()));
+    if (!made) {
+        return failure{made.error()};
+    }
+    auto const renumber = [&](rank_id& rank) { rank = holdings[at(rank)].rank; };
+    recomposition chosen{.pipelines = std::move(made->plan.pipelines), .spares = std::move(made->plan.spares)};
+    for (auto& pipeline : chosen.pipelines) {
+        for (auto& stage : pipeline.stages) {
+            std::for_each(stage.begin(), stage.end(), renumber);
+        }
+    }
+    std::for_each(chosen.spares.begin(), chosen.spares.end(), renumber);
+    for (auto const& work : made->plan.work) {
+        chosen.shares.push_back(static_cast<int>(work.size()));
+    }
+    return chosen;
 }
 
 plan step_planner::whole_step(membership_plan const& on) const

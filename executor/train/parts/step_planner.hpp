@@ -4,6 +4,7 @@
 // Plans of a training: that of a membership, and the one for a whole step that follows from it. A function of what all ranks know, so every rank comes
 // to the same plan by itself.
 
+#include <algorithm>
 #include <vector>
 
 #include "executor/train/job.hpp"
@@ -28,7 +29,13 @@ public:
     plan section(membership_plan const& on, section_work work) const;
 
     /// Whether places would be dealt again between two steps, because a rank that waits would help.
-    bool regroups(membership_plan const& on) const { return would_regroup(on, known_, rules_); }
+    bool regroups(membership_plan const& on) const { return !has_groups(on.pipelines) && would_regroup(on, known_, rules_); }
+
+    /// Whether ranks share stages.
+    static bool has_groups(std::vector<pipeline_instance> const& pipelines)
+    {
+        return std::any_of(pipelines.begin(), pipelines.end(), [](pipeline_instance const& pipeline) { return rheo::has_groups(pipeline); });
+    }
 
     /// The plans to which losses may lead.
     contingency_plans contingencies(membership_plan const& on) const { return {whole_step(on), on, known_, rules_}; }
@@ -36,6 +43,8 @@ public:
     replanning const& known() const { return known_; }
 
 private:
+    result<recomposition> groups_of_the_rest(std::vector<rank_holdings> const& holdings) const;
+
     job const* job_;
     plan first_;
     replanning known_;

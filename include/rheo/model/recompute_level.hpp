@@ -127,11 +127,12 @@ constexpr bool is_recomputed(layer_shards const& layer, std::size_t index, micro
 
 /// Bytes per microbatch (or slice) that the layer drops: so much less is kept, and so large a region it is recomputed in. @pre as is_dropped
 template <class OnlyWhenCalled = void>
-constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape shape, recompute_level how, dtype_policy const& policy = fp32)
+constexpr bytes dropped_bytes(layer_description const& layer, microbatch_shape shape, recompute_level how, dtype_policy const& policy = fp32,
+                              shard_group const& group = {})
 {
     bytes sum;
     if (layer.shards > 1) {
-        auto const all = shards_of(layer);
+        auto const all = shards_of(layer, group);
         for (std::size_t s = 0; s < all.slots(); ++s) {
             sum += is_dropped(all, static_cast<int>(s), shape, how, policy) ? slot_bytes(all, static_cast<int>(s), shape, policy) : bytes{};
         }

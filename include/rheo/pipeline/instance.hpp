@@ -21,7 +21,7 @@ namespace rheo::inline v0 {
 
 struct pipeline_instance {
     std::vector<layer_id> cuts;                ///< of one copy of the model
-    std::vector<std::vector<rank_id>> stages;  ///< stage -> its ranks; one each until there is tensor parallelism
+    std::vector<std::vector<rank_id>> stages;  ///< stage -> its group: the ranks that run it together, each with a run of its shards
 
     friend constexpr bool operator==(pipeline_instance const&, pipeline_instance const&) = default;
 };
@@ -42,36 +42,57 @@ constexpr layer_span layers_of(pipeline_instance const& pipeline, stage_id stage
     return layers_of(pipeline.cuts, stage_id{stage.value % stage_count(pipeline.cuts)});
 }
 
-/// The rank that runs a stage.
+/// The groups of the pipeline by their position: in the order in which its stages first name them. A position has one group for all of its stages.
 template <class OnlyWhenCalled = void>
-constexpr rank_id rank_of(pipeline_instance const& pipeline, stage_id stage)
+constexpr std::vector<std::vector<rank_id>> groups_of(pipeline_instance const& pipeline)
 {
-    return pipeline.stages[at(stage)].front();
+    std::vector<std::vector<rank_id>> groups;
+    for (auto const& stage : pipeline.stages) {
+        bool known = false;
+        for (auto const& group : groups) {
+            known = known || group.front() == stage.front();
+        }
+        if (!known) {
+            groups.push_back(stage);
+        }
+    }
+    return groups;
 }
 
-/// The ranks of the pipeline by their position: in the order in which its stages first name them.
+/// The ranks of the pipeline, group after group.
 template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_id> ranks_of(pipeline_instance const& pipeline)
 {
     std::vector<rank_id> ranks;
-    for (auto const& stage : pipeline.stages) {
-        for (auto const rank : stage) {
-            if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) {
-                ranks.push_back(rank);
-            }
-        }
+    for (auto const& group : groups_of(pipeline)) {
+        ranks.insert(ranks.end(), group.begin(), group.end());
     }
     return ranks;
 }
 
-/// Where its stages live. @pre the stages are those of whole copies of the model, one rank each
+/// Whether several ranks share a stage.
+constexpr bool has_groups(pipeline_instance const& pipeline)
+{
+    for (auto const& stage : pipeline.stages) {
+        if (stage.size() > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Where its stages live. @pre the stages are those of whole copies of the model
 template <class OnlyWhenCalled = void>
 constexpr stage_placement placement_of(pipeline_instance const& pipeline)
 {
-    auto const ranks = ranks_of(pipeline);
+    auto const groups = groups_of(pipeline);
     stage_placement where{.copies = static_cast<int>(pipeline.stages.size()) / stage_count(pipeline.cuts)};
     for (auto const& stage : pipeline.stages) {
-        where.positions.push_back(static_cast<int>(std::find(ranks.begin(), ranks.end(), stage.front()) - ranks.begin()));
+        std::size_t position = 0;
+        while (groups[position].front() != stage.front()) {
+            ++position;
+        }
+        where.positions.push_back(static_cast<int>(position));
     }
     return where;
 }
@@ -102,12 +123,13 @@ constexpr std::vector<layer_span> layers_at(array_view<layer_id const> cuts, sta
 template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_span> layers_of(pipeline_instance const& pipeline, rank_id rank)
 {
-    auto const ranks = ranks_of(pipeline);
-    auto const place = std::find(ranks.begin(), ranks.end(), rank);
-    if (place == ranks.end()) {
-        return {};
+    auto const groups = groups_of(pipeline);
+    for (std::size_t position = 0; position < groups.size(); ++position) {
+        if (std::find(groups[position].begin(), groups[position].end(), rank) != groups[position].end()) {
+            return layers_at(pipeline.cuts, placement_of(pipeline), static_cast<int>(position));
+        }
     }
-    return layers_at(pipeline.cuts, placement_of(pipeline), static_cast<int>(place - ranks.begin()));
+    return {};
 }
 
 /// How many layers the spans have together.
@@ -133,7 +155,7 @@ constexpr std::vector<layer_id> layers_in(array_view<layer_span const> spans)
     return layers;
 }
 
-/// The ranks of the pipeline that hold one of the layers, by their position: one per copy of the model at most for one layer.
+/// The ranks of the pipeline that hold one of the layers, or shards of it, by their position: one group per copy of the model at most for one layer.
 template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_id> holders_of(pipeline_instance const& pipeline, array_view<layer_id const> layers)
 {

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "rheo/model/backward_workspace.hpp"
+#include "rheo/model/grid.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/recompute_level.hpp"
 #include "rheo/model/tied.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
+#include "rheo/pipeline/shares.hpp"
 #include "rheo/schedule/check/activations.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/stage_placement.hpp"
@@ -95,15 +97,16 @@ constexpr memory_terms terms_of_ranks(microbatch_shape shape, dtype_policy const
 
 namespace detail {
 
-/// A tensor of a layer on a grid, with the uses that its shards make of it.
+/// A tensor of a layer on a grid, with the uses that its shards make of it, and those among them that a run of shards makes.
 struct tensor_of_shards {
     std::size_t layer;
     shard_parameter share;
     int uses = 0;
+    int uses_of_run = 0;
 };
 
 template <class OnlyWhenCalled = void>
-constexpr void add_tensors_of(std::size_t l, layer_description const& layer, std::vector<tensor_of_shards>& all)
+constexpr void add_tensors_of(std::size_t l, layer_description const& layer, shard_range run, std::vector<tensor_of_shards>& all)
 {
     auto const begin = all.size();
     for (int j = 0; j < layer.shards; ++j) {
@@ -122,6 +125,7 @@ constexpr void add_tensors_of(std::size_t l, layer_description const& layer, std
                     all.push_back({l, share});
                 }
                 ++all[known].uses;
+                all[known].uses_of_run += j >= run.begin && j < run.end ? 1 : 0;
             }
         }
     }
@@ -129,14 +133,16 @@ constexpr void add_tensors_of(std::size_t l, layer_description const& layer, std
 
 /// state_parts of a model on a grid: parts of parameters, tied as the parameters are.
 template <class OnlyWhenCalled = void>
-constexpr parameter_bytes state_parts_of_shards(model_description const& model, array_view<layer_span const> held, memory_terms const& terms)
+constexpr parameter_bytes state_parts_of_shards(model_description const& model, array_view<layer_span const> held, memory_terms const& terms,
+                                                shard_group const& group)
 {
+    auto const run = group.run(model.layers.front().shards);
     auto const& layers = model.layers;
     std::vector<tensor_of_shards> tensors;
     std::vector<std::size_t> first;  // of each layer
     for (std::size_t l = 0; l < layers.size(); ++l) {
         first.push_back(tensors.size());
-        add_tensors_of(l, layers[l], tensors);
+        add_tensors_of(l, layers[l], run, tensors);
     }
     first.push_back(tensors.size());
     auto const here = [&](std::size_t layer) { return contains(held, layer_id{static_cast<int>(layer)}); };
@@ -146,14 +152,14 @@ constexpr parameter_bytes state_parts_of_shards(model_description const& model, 
         auto const l = tensors[t].layer;
         auto const& p = layers[l].parameters[static_cast<std::size_t>(share.of)];
         int before = 0, all = 0, uses = 0;
-        for (std::size_t m = 0; here(l) && m < layers.size(); ++m) {
+        for (std::size_t m = 0; here(l) && tensors[t].uses_of_run > 0 && m < layers.size(); ++m) {
             for (auto u = first[m]; may_share(layers[l], layers[m]) && u < first[m + 1]; ++u) {
                 auto const& other = tensors[u];
                 if (share.pieces == other.share.pieces &&
                     same_parameter(layers[l], p, layers[m], layers[m].parameters[static_cast<std::size_t>(other.share.of)])) {
                     all += other.uses;
-                    uses += here(m) ? other.uses : 0;
-                    before += here(m) && u < t ? 1 : 0;
+                    uses += here(m) ? other.uses_of_run : 0;
+                    before += here(m) && other.uses_of_run > 0 && u < t ? 1 : 0;
                 }
             }
         }
@@ -168,12 +174,13 @@ constexpr parameter_bytes state_parts_of_shards(model_description const& model, 
 }  // namespace detail
 
 /// What a holder of these layers keeps of their parameters: a tensor that several of them share once, with an accumulator for each use.
-/// Cost: pairs of layers, and pairs of parameters of those that may share some.
+/// @param group the ranks that have the shards of these layers; none: one has all  Cost: pairs of layers, and pairs of parameters of those that may share some.
 template <class OnlyWhenCalled = void>
-constexpr parameter_bytes state_parts(model_description const& model, array_view<layer_span const> held, memory_terms const& terms)
+constexpr parameter_bytes state_parts(model_description const& model, array_view<layer_span const> held, memory_terms const& terms,
+                                      shard_group const& group = {})
 {
     if (!model.layers.empty() && model.layers.front().shards > 1) {
-        return detail::state_parts_of_shards(model, held, terms);
+        return detail::state_parts_of_shards(model, held, terms, group);
     }
     parameter_bytes sum{};
     auto const& layers = model.layers;
@@ -211,7 +218,7 @@ constexpr parameter_bytes state_parts(model_description const& model, array_view
     return sum;
 }
 
-/// What each stage of the pipeline keeps for an item when nothing is recomputed.
+/// What each stage of the pipeline keeps for an item when nothing is recomputed: the most that one of its ranks keeps.
 template <class OnlyWhenCalled = void>
 constexpr std::vector<held_bytes> held_by_stages(model_description const& model, pipeline_instance const& pipeline, memory_terms const& terms)
 {
@@ -219,8 +226,9 @@ constexpr std::vector<held_bytes> held_by_stages(model_description const& model,
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         auto const span = layers_of(pipeline, stage_id{s});
         auto const layers = array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
-        held.push_back({activation_bytes(layers, terms.shape, terms.policy), input_bytes(layers, terms.shape, terms.policy),
-                        kept_gradient_bytes(layers, terms.shape, terms.policy)});
+        auto const group = largest_share(pipeline, stage_id{s}, model.layers.front().shards);
+        held.push_back({activation_bytes(layers, terms.shape, terms.policy, group), input_bytes(layers, terms.shape, terms.policy),
+                        kept_gradient_bytes(layers, terms.shape, terms.policy, group)});
     }
     return held;
 }
@@ -242,16 +250,18 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
     expects(pipeline.stages.size() == p.placement.size(), "the program has other stages than the pipeline");
     expects(terms.shape.slices == p.slices, "the program has other slices than the microbatches");
     rank_flow flow{.run = p, .pipeline = pipeline, .position = position, .held = held_by_stages(model, pipeline, terms), .workspace = terms.kernels};
+    auto const share = largest_share_at(pipeline, position, grid_of(model));
     for (auto const& layer : model.layers) {
-        flow.dropped.push_back({bytes{}, dropped_bytes(layer, terms.shape, recompute_level::cheap, terms.policy),
-                                terms.shape.slices == 1 ? dropped_bytes(layer, terms.shape, recompute_level::full, terms.policy) : bytes{}});
+        flow.dropped.push_back({bytes{}, dropped_bytes(layer, terms.shape, recompute_level::cheap, terms.policy, share),
+                                terms.shape.slices == 1 ? dropped_bytes(layer, terms.shape, recompute_level::full, terms.policy, share) : bytes{}});
     }
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
         if (p.placement[s] == position) {
             auto const span = layers_of(pipeline, stage_id{static_cast<int>(s)});
             auto const layers = array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
-            flow.workspace += backward_workspace_bytes(layers, terms.shape, terms.policy) +
-                              exchange_bytes(layers, terms.shape, terms.policy) * (has_overlap(p, position) ? 2 : 1);
+            auto const group = largest_share(pipeline, stage_id{static_cast<int>(s)}, model.layers.front().shards);
+            flow.workspace += backward_workspace_bytes(layers, terms.shape, terms.policy, group) +
+                              exchange_bytes(layers, terms.shape, terms.policy, group) * (has_overlap(p, position) && group.is_alone() ? 2 : 1);
         }
     }
     return flow;
@@ -289,7 +299,7 @@ constexpr memory_parts parts_at(model_description const& model, pipeline_instanc
                                 array_view<recompute_level const> recompute_levels = {})
 {
     auto parts = flow_of(rank_flow_at(model, pipeline, p, position, terms), recompute_levels);
-    parts.state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms);
+    parts.state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms, largest_share_at(pipeline, position, grid_of(model)));
     return parts;
 }
 

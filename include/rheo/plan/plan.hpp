@@ -69,11 +69,13 @@ constexpr void for_each_field(Plan& p, Visit&& visit)
     visit("clocks_MHz", p.clocks, clocks_of_rows{});
 }
 
-/// The place of a rank: its pipeline and position there, which is its row of the pipeline's program; `found` is false for spares.
+/// The place of a rank: its pipeline, its position there, which is its row of the pipeline's program, and which member it is of the position's group;
+/// `found` is false for spares.
 struct plan_position {
     bool found = false;
     pipeline_id pipeline;
     int position = 0;
+    int member = 0;
 
     friend constexpr bool operator==(plan_position, plan_position) = default;
 };
@@ -83,10 +85,12 @@ template <class OnlyWhenCalled = void>
 constexpr plan_position position_of(plan const& p, rank_id rank)
 {
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        auto const ranks = ranks_of(p.pipelines[i]);
-        for (std::size_t k = 0; k < ranks.size(); ++k) {
-            if (ranks[k] == rank) {
-                return {true, pipeline_id{static_cast<int>(i)}, static_cast<int>(k)};
+        auto const groups = groups_of(p.pipelines[i]);
+        for (std::size_t k = 0; k < groups.size(); ++k) {
+            for (std::size_t m = 0; m < groups[k].size(); ++m) {
+                if (groups[k][m] == rank) {
+                    return {true, pipeline_id{static_cast<int>(i)}, static_cast<int>(k), static_cast<int>(m)};
+                }
             }
         }
     }
@@ -130,6 +134,13 @@ constexpr std::vector<std::vector<microbatch_work>> deal(array_view<int const> s
         }
     }
     return work;
+}
+
+/// Whether several ranks share a stage somewhere.
+template <class OnlyWhenCalled = void>
+constexpr bool has_groups(plan const& p)
+{
+    return std::any_of(p.pipelines.begin(), p.pipelines.end(), [](pipeline_instance const& pipeline) { return has_groups(pipeline); });
 }
 
 /// Whether any stage evicts activations and recomputes them.

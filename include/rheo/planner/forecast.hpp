@@ -58,6 +58,7 @@ struct forecast {
     std::vector<result<instantiation>>
         instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step
     std::vector<rank_memory> memory{};  ///< of every rank that has a place
+    bool has_groups = false;            ///< ranks share stages: a loss takes the job back to its newest checkpoint, and nothing below is known
     survivability as_it_stands{};
     std::vector<loss_outcome> ranks{};  ///< each one alone
     std::vector<loss_outcome> nodes{};  ///< each one alone; none when a node is a rank

@@ -161,13 +161,17 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
                                                   .spares = static_cast<int>(p.spares.size()),
                                                   .degraded = static_cast<int>(p.pipelines.size()) < known.wanted.failures + 1,
                                                   .time = answer.step.value_or(seconds{})});
-    for (int n = all - 1; n >= 1; --n) {
+    for (int n = all - 1; n >= 1 && !has_groups(p); --n) {
         answer.instantiations.push_back(detail::of_fewer_ranks(n, std::max(0, static_cast<int>(p.spares.size()) - (all - n)), known));
     }
     for (auto const rank : ranks) {
         if (position_of(p, rank).found) {
             answer.memory.push_back({rank, memory_parts_of(p, model, request.microbatch, request.policy, rank)});
         }
+    }
+    answer.has_groups = has_groups(p);
+    if (answer.has_groups) {  // what their ranks hold are parts of layers, and a loss ends what they have of a step
+        return answer;
     }
     auto const held = detail::holdings_without(p, ranks, {});
     auto const nodes = nodes_of(held, rules.node_size);

@@ -151,8 +151,12 @@ template <class OnlyWhenCalled = void>
 pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, array_view<slow_rank const> slow)
 {
     pipeline_frontier_key key{p.pipelines[pipeline].cuts, program_digest(detail::program_of_pipeline(p, pipeline)), {}};
-    for (auto const rank : ranks_of(p.pipelines[pipeline])) {
-        key.factors.push_back(detail::factor_of(slow, rank));
+    for (auto const& group : groups_of(p.pipelines[pipeline])) {
+        auto slowest = detail::factor_of(slow, group.front());
+        for (auto const rank : group) {
+            slowest = std::max(slowest, detail::factor_of(slow, rank));
+        }
+        key.factors.push_back(slowest);
     }
     return key;
 }

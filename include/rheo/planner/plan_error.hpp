@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rheo/model/grid.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/memory_plan.hpp"
 #include "rheo/plan/plan.hpp"
@@ -46,9 +47,36 @@ std::string memory_error(plan const& p, model_description const& model, planning
     return {};
 }
 
-/// Whether each rank has one place, in stages of one rank between cuts of the model.
+/// Whether the stages of a pipeline have groups that can run them: each rank a shard, one group for a position, all of it in one node.
 template <class OnlyWhenCalled = void>
-std::string place_error(plan const& p, int layers, int ranks)
+std::string group_error(pipeline_instance const& pipeline, int grid, int node_size)
+{
+    for (auto const& stage : pipeline.stages) {
+        if (stage.empty()) {
+            return "a pipeline needs a rank for each stage between its cuts";
+        }
+        if (stage.size() > static_cast<std::size_t>(grid)) {
+            return "a stage has " + ranks_text(static_cast<int>(stage.size())) + ", but train.shards is " + std::to_string(grid) +
+                   ": each rank of a group needs a shard";
+        }
+        for (auto const& other : pipeline.stages) {
+            if (other.front() == stage.front() && other != stage) {
+                return "rank " + std::to_string(stage.front().value) + " runs stages with different ranks; a position has one group for all of its stages";
+            }
+        }
+        for (auto const rank : stage) {
+            if (stage.size() > 1 && node_size > 1 && rank.value / node_size != stage.front().value / node_size) {
+                return "ranks " + std::to_string(stage.front().value) + " and " + std::to_string(rank.value) +
+                       " share a stage, but lie on two nodes of plan.node_size = " + std::to_string(node_size);
+            }
+        }
+    }
+    return {};
+}
+
+/// Whether each rank has one place, in stages between cuts of the model.
+template <class OnlyWhenCalled = void>
+std::string place_error(plan const& p, int layers, int ranks, int grid, int node_size)
 {
     std::vector<int> seen(static_cast<std::size_t>(ranks));
     auto const place = [&](rank_id rank) {
@@ -61,12 +89,10 @@ std::string place_error(plan const& p, int layers, int ranks)
             return "the cuts of a pipeline must ascend from 0 to the " + std::to_string(layers) + " layers of the model";
         }
         if (pipeline.stages.empty() || pipeline.stages.size() % (pipeline.cuts.size() - 1) != 0) {
-            return "a pipeline needs one rank for each stage between its cuts";
+            return "a pipeline needs a rank for each stage between its cuts";
         }
-        for (auto const& stage : pipeline.stages) {
-            if (stage.size() != 1) {
-                return "a stage of several devices can be planned but not run yet: a stage has one rank";
-            }
+        if (auto error = group_error(pipeline, grid, node_size); !error.empty()) {
+            return error;
         }
         for (auto const rank : ranks_of(pipeline)) {
             if (auto error = place(rank); !error.empty()) {
@@ -122,7 +148,7 @@ std::string plan_error(plan const& p, model_description const& model, planning_r
     if (p.pipelines.empty() || p.pipelines.size() != p.work.size()) {
         return "a plan needs at least one pipeline";
     }
-    if (auto error = detail::place_error(p, static_cast<int>(model.layers.size()), ranks); !error.empty()) {
+    if (auto error = detail::place_error(p, static_cast<int>(model.layers.size()), ranks, grid_of(model), request.node_size); !error.empty()) {
         return error;
     }
     if (!detail::is_whole_step(p, request.microbatches)) {

@@ -10,6 +10,7 @@
 
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/planner/recompute_policy.hpp"
+#include "rheo/planner/tensor_degrees.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/shape.hpp"
@@ -30,6 +31,7 @@ struct planning_request {
     microbatch_shape microbatch{4, 64};             ///< train.microbatch, with train.slices
     dtype_policy policy = fp32;                     ///< train.dtype and train.sums
     std::vector<int> pipelines{};                   ///< plan.pipelines: ranks of each; empty: the planner chooses
+    tensor_degrees tensor{};                        ///< plan.tensor: ranks that share each stage
     std::vector<int> layers{};                      ///< plan.layers: of each stage, pipelines one after the other; empty: the planner cuts
     std::vector<int> shares{};                      ///< plan.shares: microbatches of each pipeline; empty: by speed
     int failures = 1;                               ///< plan.failures, f: at least f + 1 pipelines are kept whenever possible

@@ -79,7 +79,11 @@ modelled_step step_of(plan const& p, model_description const& model, microbatch_
     for (std::size_t i = 0; i < programs.size(); ++i) {
         auto const& pipeline = p.pipelines[i];
         auto const of_copy = modelled_costs(model, shape, pipeline.cuts, machine, policy);
-        modelled_pipeline modelled{programs[i], ranks_of(pipeline), {}};
+        std::vector<rank_id> rows;  // of a group its first rank
+        for (auto const& group : groups_of(pipeline)) {
+            rows.push_back(group.front());
+        }
+        modelled_pipeline modelled{programs[i], std::move(rows), {}};
         for (int copy = 0; copy < programs[i].copies; ++copy) {
             modelled.costs.insert(modelled.costs.end(), of_copy.begin(), of_copy.end());
         }

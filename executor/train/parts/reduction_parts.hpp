@@ -1,0 +1,25 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The tensors of a reduction unit by who holds them: where groups have the shards of a grid, the tensors of a layer have different holders, and each set of
+// holders sums what it has in common. Elsewhere a unit is one part.
+
+#include <vector>
+
+#include "rheo/plan/plan.hpp"
+#include "rheo/plan/reduction_units.hpp"
+#include "rheo/tensor/collection.hpp"
+
+namespace rheo::inline v0 {
+
+struct reduction_part {
+    int number = 0;                  ///< among all parts of the plan: messages carry it
+    std::size_t unit = 0;
+    reduction_unit tensors{};        ///< of the unit, those with these holders
+    std::vector<rank_id> holders{};  ///< ascending
+};
+
+/// The parts that a rank takes part in, in the order in which all ranks number them. @param grid shards of the model
+std::vector<reduction_part> reduction_parts(plan const& where, std::vector<reduction_unit> const& units, collection const& state, int grid, rank_id self);
+
+}  // namespace rheo::inline v0

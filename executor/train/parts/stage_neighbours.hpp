@@ -1,0 +1,37 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Between two stages the members of their groups exchange rows: each sends the strips that it has to those that have them in the other group.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "rheo/pipeline/shares.hpp"
+#include "rheo/tensor/shard_grid.hpp"
+#include "rheo/topology/tagged_index.hpp"
+
+namespace rheo::inline v0 {
+
+/// A rank of a stage beside this one, and the rows that go to it or come from it.
+struct stage_neighbour {
+    rank_id rank;
+    shard_range rows;
+};
+
+/// The members of a group that have some of the rows that are mine. @param rows of an item
+inline std::vector<stage_neighbour> neighbours_in(std::vector<rank_id> const& group, shard_range mine, std::int64_t rows, int grid)
+{
+    std::vector<stage_neighbour> found;
+    auto const degree = static_cast<int>(group.size());
+    for (int member = 0; member < degree; ++member) {
+        auto const theirs = rows_of(even_group(grid, degree, member).run(grid), rows, grid);
+        shard_range const common{std::max(mine.begin, theirs.begin), std::min(mine.end, theirs.end)};
+        if (common.begin < common.end) {
+            found.push_back({group[static_cast<std::size_t>(member)], common});
+        }
+    }
+    return found;
+}
+
+}  // namespace rheo::inline v0

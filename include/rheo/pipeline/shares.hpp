@@ -1,0 +1,48 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Which shards of the grid the ranks of a group have: runs as even as can be, in the order of the group. Degrees that do not divide the grid leave some
+// ranks one shard more than others.
+
+#include <cstddef>
+
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/tensor/shard_grid.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0 {
+
+/// A group of so many ranks on a grid, seen from one of them. @pre 1 <= degree <= grid, 0 <= member < degree
+constexpr shard_group even_group(int grid, int degree, int member)
+{
+    expects(degree >= 1 && degree <= grid && member >= 0 && member < degree, "each rank of a group has a shard");
+    shard_group group{.members = {}, .self = member};
+    for (int m = 0; degree > 1 && m < degree; ++m) {
+        group.members.push_back(cut_evenly(grid, degree, m));
+    }
+    return group;
+}
+
+/// The group of a position, seen from one of its members. @pre the grid has a shard for each of its ranks
+template <class OnlyWhenCalled = void>
+constexpr shard_group group_at(pipeline_instance const& pipeline, int position, int grid, int member)
+{
+    return even_group(grid, static_cast<int>(groups_of(pipeline)[static_cast<std::size_t>(position)].size()), member);
+}
+
+/// A stage's group, seen from its last member, which has the most shards. Plans count what it needs for all of them. @pre as group_at
+constexpr shard_group largest_share(pipeline_instance const& pipeline, stage_id stage, int grid)
+{
+    auto const degree = static_cast<int>(pipeline.stages[at(stage)].size());
+    return even_group(grid, degree, degree - 1);
+}
+
+/// The same of a position.
+template <class OnlyWhenCalled = void>
+constexpr shard_group largest_share_at(pipeline_instance const& pipeline, int position, int grid)
+{
+    auto const degree = static_cast<int>(groups_of(pipeline)[static_cast<std::size_t>(position)].size());
+    return even_group(grid, degree, degree - 1);
+}
+
+}  // namespace rheo::inline v0
