@@ -61,8 +61,7 @@ public:
 
     /// The stage of `layers`; see its constructor.
     virtual std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
-                                              resident_state& state, std::span<recompute_level const> recompute_levels = {},
-                                              shard_group const& group = {}) = 0;
+                                              resident_state& state, std::span<recompute_level const> recompute_levels = {}, shard_group const& group = {}) = 0;
 
     // Of state, in the backend's own memory; what is added may lie in messages.
     virtual void initialise(initialise_normal_arguments<> const& arguments) = 0;

@@ -223,7 +223,9 @@ void stage::exchange(stage_item const& item, std::span<part_of_memory const> out
         staged_.resize(size);
     }
     auto* next = staged_.data();
-    auto const place_of = [&](part_of_memory const& part) { return stages ? std::span{std::exchange(next, next + part.data.size()), part.data.size()} : part.data; };
+    auto const place_of = [&](part_of_memory const& part) {
+        return stages ? std::span{std::exchange(next, next + part.data.size()), part.data.size()} : part.data;
+    };
     std::vector<group_exchange::outgoing> sent;
     for (auto const& part : out) {
         auto const place = place_of(part);

@@ -55,7 +55,9 @@ void stage_on<Kernels>::pass::gather(T* matrix, std::int64_t width)
     if (self.group_.is_alone()) {
         return;
     }
-    auto const rows_at = [&](shard_range r) { return std::as_writable_bytes(std::span{matrix + r.begin * width, static_cast<std::size_t>(r.count() * width)}); };
+    auto const rows_at = [&](shard_range r) {
+        return std::as_writable_bytes(std::span{matrix + r.begin * width, static_cast<std::size_t>(r.count() * width)});
+    };
     std::vector<part_of_memory> sent, received;
     for (int m = 0; m < members(); ++m) {
         if (m != self.group_.self) {

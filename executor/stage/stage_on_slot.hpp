@@ -34,7 +34,8 @@ template <class Kernels>
 std::vector<std::uintptr_t> stage_on<Kernels>::slot_of(pass_kind which, activation& a, stage_item const& item, gradient_ends const& ends)
     requires Kernels::reads_items
 {
-    if (!kernels_.records() || !group_.is_alone() || item.remainder || depth_of(ends.lowest) > 0 || (ends.adds != nullptr && !std::all_of(uses_.begin(), uses_.end(), *ends.adds))) {
+    if (!kernels_.records() || !group_.is_alone() || item.remainder || depth_of(ends.lowest) > 0 ||
+        (ends.adds != nullptr && !std::all_of(uses_.begin(), uses_.end(), *ends.adds))) {
         return {};
     }
     std::vector<std::uintptr_t> slot{static_cast<std::uintptr_t>(which), static_cast<std::uintptr_t>(item.training), static_cast<std::uintptr_t>(item.slice)};

@@ -83,6 +83,9 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
 {
     bool const survives = mpi::survives_losses();
     record.note(what_a_loss_does(survives));
+    if (has_groups(first)) {
+        record.note("ranks share stages (plan.tensor): after a loss the job resumes from its newest checkpoint, and no rank can leave before the end");
+    }
     for (auto const& message : notes) {
         record.note(message);
     }

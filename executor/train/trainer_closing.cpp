@@ -121,10 +121,13 @@ void trainer::end_finished()
 void trainer::end_with_lost_state()
 {
     auto& end = end_.record;
-    end.message = "state lost: no survivor holds a copy of";
-    auto const& lost = state_.plan.salvage.lost;
-    for (auto const layer : lost) {
-        end.message += fmt::format("{} layer {} ({})", layer == lost.front() ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
+    if (auto const& lost = state_.plan.salvage.lost; step_planner::has_groups(section_.plan.pipelines)) {
+        end.message = "state lost: ranks share stages, and what they hold of a layer cannot be taken over yet";
+    } else {
+        end.message = "state lost: no survivor holds a copy of";
+        for (auto const layer : lost) {
+            end.message += fmt::format("{} layer {} ({})", layer == lost.front() ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
+        }
     }
     if (error_of_lost_ != exit_code::done) {  // that is what has to change before the job can resume
         end.exit_code = number_of(error_of_lost_);
@@ -146,6 +149,10 @@ void trainer::end_with_lost_state()
 void trainer::end_without_plan()
 {
     auto& end = end_.record;
+    if (worker_ == nullptr) {  // nothing was loaded yet: what there is on disk stays
+        end.message = fmt::format("no plan: {}", state_.plan.error);
+        return;
+    }
     auto const holdings = gather_holdings(*messages_, state_.holds);
     auto then = fmt::format("the state after {} steps is saved, and the same command resumes with more ranks", state_.now.step.value);
     if (!save(holders_of(job_->state, holdings))) {

@@ -30,8 +30,7 @@ worker::worker(job const& about, rank_services const& services, plan const& wher
         auto const layers = layers_of(pipeline, stage_id{s});
         place_of_stage here{services.backend.make_stage(
             std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin, about.shape(), about.microbatches(),
-            state, recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))),
-            share)};
+            state, recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), share)};
         if (s % chain > 0) {
             here.before = neighbours_in(pipeline.stages[static_cast<std::size_t>(s - 1)], here.layers->own_rows(), here.layers->rows(), about.grid());
             here.before_is_mine = is_mine(s - 1);
@@ -209,8 +208,8 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     clocks_ = {with_->device, context.clocks, with_->inject.slowness(context.step), stages_per_copy_};
     for (std::size_t k = 0; k < row.size(); ++k) {
         auto const i = row[k];
-        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && with_->device == nullptr && with_->backend.has_one_memory() &&
-                             group_.size() == 1;
+        bool const at_once = i.kind == instruction_kind::overlap && job_->config.run.threads > 1 && with_->device == nullptr &&
+                             with_->backend.has_one_memory() && group_.size() == 1;
         if (!is_event(i.kind) && !at_once) {
             continue;  // one thread computes the two that an overlap joins one after the other, and so do a device of one queue and one of one clock
         }

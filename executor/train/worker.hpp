@@ -119,8 +119,8 @@ private:
     void weight_gradient(instruction i, inflight_item& f, section const& in);
     void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
     std::span<std::byte const> output_on_host(place_of_stage const& here, inflight_item& f);
-    void send(std::vector<stage_neighbour> const& to, mpi::channel kind, int stage, int item, std::span<std::byte const> matrix, inflight_item::tickets& tickets,
-              mpi::messenger& messages);
+    void send(std::vector<stage_neighbour> const& to, mpi::channel kind, int stage, int item, std::span<std::byte const> matrix,
+              inflight_item::tickets& tickets, mpi::messenger& messages);
     void receive(std::vector<stage_neighbour> const& from, mpi::channel kind, int stage, int item, std::span<std::byte> matrix, inflight_item::tickets& tickets,
                  mpi::messenger& messages);
     void show_energy();

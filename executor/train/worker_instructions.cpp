@@ -209,8 +209,8 @@ std::span<std::byte const> worker::output_on_host(place_of_stage const& here, in
 
 /// Starts sends between stages: to each member the rows that it has. Where stages meet for every message they are done when the receives have begun, and no
 /// item tells messages apart.
-void worker::send(std::vector<stage_neighbour> const& to, mpi::channel kind, int number, int item, std::span<std::byte const> matrix, inflight_item::tickets& tickets,
-                  mpi::messenger& messages)
+void worker::send(std::vector<stage_neighbour> const& to, mpi::channel kind, int number, int item, std::span<std::byte const> matrix,
+                  inflight_item::tickets& tickets, mpi::messenger& messages)
 {
     auto const row = matrix.size() / static_cast<std::size_t>(stages_.begin()->second.layers->rows());
     for (auto const& [rank, rows] : to) {
@@ -220,8 +220,8 @@ void worker::send(std::vector<stage_neighbour> const& to, mpi::channel kind, int
     }
 }
 
-void worker::receive(std::vector<stage_neighbour> const& from, mpi::channel kind, int number, int item, std::span<std::byte> matrix, inflight_item::tickets& tickets,
-                     mpi::messenger& messages)
+void worker::receive(std::vector<stage_neighbour> const& from, mpi::channel kind, int number, int item, std::span<std::byte> matrix,
+                     inflight_item::tickets& tickets, mpi::messenger& messages)
 {
     auto const row = matrix.size() / static_cast<std::size_t>(stages_.begin()->second.layers->rows());
     for (auto const& [rank, rows] : from) {

@@ -75,9 +75,8 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
     for (int s = 0; s < stages; ++s) {
         if (auto const span = layers_of(pipeline, stage_id{s}); is_mine(s)) {
             auto& here = mine[static_cast<std::size_t>(s)];
-            here.layers =
-                backend.make_stage(std::span{about.model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1, resident, {},
-                                   even_group(about.grid(), static_cast<int>(group_of(s).size()), static_cast<int>(member_of(s))));
+            here.layers = backend.make_stage(std::span{about.model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1,
+                                             resident, {}, even_group(about.grid(), static_cast<int>(group_of(s).size()), static_cast<int>(member_of(s))));
             here.kept = std::make_unique<activation>(here.layers->layout());
         }
     }

@@ -28,7 +28,7 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
         }
         return plan_as_chosen(holdings, known_, rules_, std::move(chosen));
     }
-    if (has_groups(first_.pipelines)) {
+    if (has_groups(begins ? first_.pipelines : in_force.pipelines)) {
         // In force: what is told is no whole layer, so the plan says that the state is lost, and the job resumes from its newest checkpoint, where it begins.
         auto chosen = begins ? groups_of_the_rest(holdings) : failure{"groups begin anew after a loss"};
         return chosen ? plan_as_chosen(holdings, known_, rules_, *std::move(chosen)) : membership_plan{replan(holdings, known_, std::move(chosen)), {}, {}};
@@ -36,7 +36,7 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
     return plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
 }
 
-/// Pipelines of groups for fewer ranks than at launch, of the planner's sizes.
+/// Pipelines of groups for fewer ranks than at launch, of the planner's sizes; of smaller groups where there are too few ranks.
 result<recomposition> step_planner::groups_of_the_rest(std::vector<rank_holdings> const& holdings) const
 {
     auto config = job_->config;
@@ -44,7 +44,7 @@ result<recomposition> step_planner::groups_of_the_rest(std::vector<rank_holdings
     config.plan.layers.clear();
     config.plan.shares.clear();
     config.plan.spares = 0;
-    config.plan.tensor.values = {config.plan.tensor.largest()};
+    config.plan.tensor.values = {std::min(config.plan.tensor.largest(), static_cast<int>(holdings.size()))};
     auto made = make_plan(job_->model, config, static_cast<int>(holdings.size()));
     if (!made) {
         return failure{made.error()};

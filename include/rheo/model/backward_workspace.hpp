@@ -33,7 +33,7 @@ constexpr bytes gradient_bytes(layer_shards const& layer, int slot, microbatch_s
 /// What a backward of the layers works in.
 template <class OnlyWhenCalled = void>
 constexpr backward_workspace backward_workspace_of(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy = fp32,
-                                                  shard_group const& group = {})
+                                                   shard_group const& group = {})
 {
     backward_workspace room{};
     for (auto const& layer : stage) {

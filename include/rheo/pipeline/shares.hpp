@@ -23,26 +23,22 @@ constexpr shard_group even_group(int grid, int degree, int member)
     return group;
 }
 
-/// The group of a position, seen from one of its members. @pre the grid has a shard for each of its ranks
-template <class OnlyWhenCalled = void>
-constexpr shard_group group_at(pipeline_instance const& pipeline, int position, int grid, int member)
-{
-    return even_group(grid, static_cast<int>(groups_of(pipeline)[static_cast<std::size_t>(position)].size()), member);
-}
+/// Stands for the last member of a group, which has the most shards: plans count what it needs for all.
+inline constexpr int largest_member = -1;
 
-/// A stage's group, seen from its last member, which has the most shards. Plans count what it needs for all of them. @pre as group_at
-constexpr shard_group largest_share(pipeline_instance const& pipeline, stage_id stage, int grid)
+/// The group of a stage, seen from one of its members. @pre the grid has a shard for each of its ranks
+constexpr shard_group group_of(pipeline_instance const& pipeline, stage_id stage, int grid, int member = largest_member)
 {
     auto const degree = static_cast<int>(pipeline.stages[at(stage)].size());
-    return even_group(grid, degree, degree - 1);
+    return even_group(grid, degree, member < 0 || member >= degree ? degree - 1 : member);
 }
 
 /// The same of a position.
 template <class OnlyWhenCalled = void>
-constexpr shard_group largest_share_at(pipeline_instance const& pipeline, int position, int grid)
+constexpr shard_group group_at(pipeline_instance const& pipeline, int position, int grid, int member = largest_member)
 {
     auto const degree = static_cast<int>(groups_of(pipeline)[static_cast<std::size_t>(position)].size());
-    return even_group(grid, degree, degree - 1);
+    return even_group(grid, degree, member < 0 ? degree - 1 : member);
 }
 
 }  // namespace rheo::inline v0

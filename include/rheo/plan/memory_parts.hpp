@@ -218,15 +218,16 @@ constexpr parameter_bytes state_parts(model_description const& model, array_view
     return sum;
 }
 
-/// What each stage of the pipeline keeps for an item when nothing is recomputed: the most that one of its ranks keeps.
+/// What a member of each stage's group keeps for an item when nothing is recomputed; where a group has no such member, its last one.
 template <class OnlyWhenCalled = void>
-constexpr std::vector<held_bytes> held_by_stages(model_description const& model, pipeline_instance const& pipeline, memory_terms const& terms)
+constexpr std::vector<held_bytes> held_by_stages(model_description const& model, pipeline_instance const& pipeline, memory_terms const& terms,
+                                                 int member = largest_member)
 {
     std::vector<held_bytes> held;
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         auto const span = layers_of(pipeline, stage_id{s});
         auto const layers = array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
-        auto const group = largest_share(pipeline, stage_id{s}, model.layers.front().shards);
+        auto const group = group_of(pipeline, stage_id{s}, grid_of(model), member);
         held.push_back({activation_bytes(layers, terms.shape, terms.policy, group), input_bytes(layers, terms.shape, terms.policy),
                         kept_gradient_bytes(layers, terms.shape, terms.policy, group)});
     }
@@ -238,19 +239,20 @@ struct rank_flow {
     program const& run;
     pipeline_instance const& pipeline;
     int position;
-    std::vector<held_bytes> held{};                 ///< by each stage, when nothing is recomputed
-    std::vector<std::array<bytes, 3>> dropped{};    ///< layer -> what it drops under each recompute_level
+    std::vector<held_bytes> held{};  ///< by each stage, when nothing is recomputed
+    std::vector<std::array<bytes, 3>> dropped{};  ///< layer -> what it drops under each recompute_level
     bytes workspace{};
 };
 
 /// The tables of flow_of. @pre the program's stages are the pipeline's
 template <class OnlyWhenCalled = void>
-constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms)
+constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
+                                 int member = largest_member)
 {
     expects(pipeline.stages.size() == p.placement.size(), "the program has other stages than the pipeline");
     expects(terms.shape.slices == p.slices, "the program has other slices than the microbatches");
-    rank_flow flow{.run = p, .pipeline = pipeline, .position = position, .held = held_by_stages(model, pipeline, terms), .workspace = terms.kernels};
-    auto const share = largest_share_at(pipeline, position, grid_of(model));
+    rank_flow flow{.run = p, .pipeline = pipeline, .position = position, .held = held_by_stages(model, pipeline, terms, member), .workspace = terms.kernels};
+    auto const share = group_at(pipeline, position, grid_of(model), member);
     for (auto const& layer : model.layers) {
         flow.dropped.push_back({bytes{}, dropped_bytes(layer, terms.shape, recompute_level::cheap, terms.policy, share),
                                 terms.shape.slices == 1 ? dropped_bytes(layer, terms.shape, recompute_level::full, terms.policy, share) : bytes{}});
@@ -259,7 +261,7 @@ constexpr rank_flow rank_flow_at(model_description const& model, pipeline_instan
         if (p.placement[s] == position) {
             auto const span = layers_of(pipeline, stage_id{static_cast<int>(s)});
             auto const layers = array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span)));
-            auto const group = largest_share(pipeline, stage_id{static_cast<int>(s)}, model.layers.front().shards);
+            auto const group = group_of(pipeline, stage_id{static_cast<int>(s)}, grid_of(model), member);
             flow.workspace += backward_workspace_bytes(layers, terms.shape, terms.policy, group) +
                               exchange_bytes(layers, terms.shape, terms.policy, group) * (has_overlap(p, position) && group.is_alone() ? 2 : 1);
         }
@@ -293,13 +295,13 @@ constexpr memory_parts flow_of(rank_flow const& flow, array_view<recompute_level
     return parts;
 }
 
-/// All parts of a position of a pipeline that runs the program. @pre rank_flow_at's and flow_of's
+/// All parts of a position of a pipeline that runs the program, of one of the members of its group. @pre rank_flow_at's and flow_of's
 template <class OnlyWhenCalled = void>
 constexpr memory_parts parts_at(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
-                                array_view<recompute_level const> recompute_levels = {})
+                                array_view<recompute_level const> recompute_levels = {}, int member = largest_member)
 {
-    auto parts = flow_of(rank_flow_at(model, pipeline, p, position, terms), recompute_levels);
-    parts.state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms, largest_share_at(pipeline, position, grid_of(model)));
+    auto parts = flow_of(rank_flow_at(model, pipeline, p, position, terms, member), recompute_levels);
+    parts.state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms, group_at(pipeline, position, grid_of(model), member));
     return parts;
 }
 

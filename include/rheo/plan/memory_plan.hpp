@@ -164,7 +164,7 @@ template <class OnlyWhenCalled = void>
 constexpr memory_plan plan_memory(model_description const& model, pipeline_instance const& pipeline, program const& p, int position, memory_terms const& terms,
                                   bytes available)
 {
-    auto const state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms, largest_share_at(pipeline, position, grid_of(model)));
+    auto const state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms, group_at(pipeline, position, grid_of(model)));
     auto const flow = rank_flow_at(model, pipeline, p, position, terms);
     detail::memory_choice const choice{flow, available - total(state), detail::items_in_flight(flow)};
     memory_plan result{.recompute_levels = detail::chosen_layers(choice).recompute_levels, .available = available};

@@ -36,7 +36,7 @@ memory_parts memory_parts_of(plan const& p, model_description const& model, micr
     auto const& pipeline = p.pipelines[at(place.pipeline)];
     auto const compute = schedule_of(p, at(place.pipeline)).compute;
     auto const run = recomputes_stages(p) ? with_recomputation(compute, recomputed_stages(p, at(place.pipeline))) : compute;
-    return parts_at(model, pipeline, run, place.position, memory_terms_of(p, shape, policy), recompute_levels_at(p, place));
+    return parts_at(model, pipeline, run, place.position, memory_terms_of(p, shape, policy), recompute_levels_at(p, place), place.member);
 }
 
 }  // namespace rheo::inline v0

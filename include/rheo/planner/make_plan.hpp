@@ -238,6 +238,7 @@ planning_request request_of_groups(planning_request request, ranks_in_groups con
     auto const degree = static_cast<int>(fewest);
     request.node_size = request.node_size % degree == 0 ? request.node_size / degree : 1;
     request.tensor = {};
+    request.min_ranks = (request.min_ranks + degree - 1) / degree;
     request.pipelines = grouped.pipelines;
     request.spares = 0;
     request.memory_limit.reset();

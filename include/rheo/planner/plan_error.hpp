@@ -55,6 +55,8 @@ std::string group_error(pipeline_instance const& pipeline, int grid, int node_si
         if (stage.empty()) {
             return "a pipeline needs a rank for each stage between its cuts";
         }
+    }
+    for (auto const& stage : pipeline.stages) {
         if (stage.size() > static_cast<std::size_t>(grid)) {
             return "a stage has " + ranks_text(static_cast<int>(stage.size())) + ", but train.shards is " + std::to_string(grid) +
                    ": each rank of a group needs a shard";

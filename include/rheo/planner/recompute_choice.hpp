@@ -56,7 +56,7 @@ void choose_stages(plan& p, model_description const& model, planning_request con
         std::vector<bytes> caps;
         auto const groups = groups_of(p.pipelines[i]);
         for (std::size_t position = 0; position < groups.size(); ++position) {
-            auto const group = largest_share_at(p.pipelines[i], static_cast<int>(position), grid_of(model));
+            auto const group = group_at(p.pipelines[i], static_cast<int>(position), grid_of(model));
             caps.push_back(limit - total(state_parts(model, layers_of(p, groups[position].front()), terms, group)));
         }
         stages.push_back(recomputation_under(schedule_of(p, i).compute, held_by_stages(model, p.pipelines[i], terms), caps).stages);

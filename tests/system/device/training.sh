@@ -53,6 +53,13 @@ for dtype in fp32 bf16; do
   expect "$dtype: the loss is near the host's" 4 "$(paste <(losses host) <(losses "$dtype-one") | awk -v near="$([[ $dtype == fp32 ]] && echo 1e-4 || echo 0.05)" \
     '{d = $1 - $2; if (d < near && d > -near) ++n} END {print n + 0}')"
   as_planned "$dtype-one"
+  if [[ " ${*:3} " == *" train.shards=2 "* ]]; then # its ranks can share stages
+    late 1
+    job "$dtype-group" 3 "${device[@]}" --set plan.pipelines=[2,1] --set plan.tensor=[2,1]
+    same "$dtype-group" $?
+    as_planned "$dtype-group"
+    late 0
+  fi
   all || continue
   late 1
   job "$dtype-pipelines" 4 "${device[@]}"

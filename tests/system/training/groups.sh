@@ -8,7 +8,7 @@ rheo=$1
 . "$(dirname "$0")/../../support/jobs.sh"
 begin_in "$2" <<'END'
 model.dropout = 0.1
-train.steps = 4
+train.steps = 5
 train.shards = 4
 train.microbatch = { sequences = 2, tokens = 16 }
 plan.failures = 0
@@ -32,5 +32,61 @@ as_planned three
 same four 4 --set plan.pipelines=[4] --set plan.tensor=4
 same stages 4 --set plan.pipelines=[4] --set plan.tensor=2
 as_planned stages
-same uneven 6 --set plan.pipelines=[6] --set plan.tensor=[3,1,2] --set plan.layers=[1,4,1]
+same uneven 6 --set plan.pipelines=[6] --set plan.tensor=[3,1,2] --set plan.layers=[1,3,1]
 same beside 5 --set plan.pipelines=[2,3] --set plan.tensor=[2,1,2]
+same copies 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=dualpipe --set run.threads=2
+same chunks 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=interleaved --set run.rendezvous=true
+same split 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=zb-h1
+same again 2 --set plan.pipelines=[2] --set plan.tensor=2 --set plan.recompute=true
+same less 2 --set plan.pipelines=[2] --set plan.tensor=2 --set plan.recompute=selective --set plan.memory_mib=2.2
+expect "something is recomputed" yes "$("$rheo" plan job.toml --ranks 2 --set plan.pipelines=[2] --set plan.tensor=2 --set plan.recompute=selective --set plan.memory_mib=2.2 | grep -q recomputes && echo yes)"
+as_planned less
+
+alike() { # <claim> <run folder> <another>
+  expect "$1: a digest" 32 "$(value digest "$2" | tr -d '\n' | wc -c)"
+  expect "$1: the same" "$(value digest "$2")" "$(value digest "$3")"
+}
+int32=(--set 'train.sums="int32"' --set plan.schedule=gpipe)
+train rows 1 --set plan.pipelines=[1] "${int32[@]}"
+train rows_shared 3 --set plan.pipelines=[3] --set plan.tensor=[2,1] "${int32[@]}"
+alike "sums of 32 bits" rows rows_shared
+slices=(--set train.slices=2 --set plan.schedule=seq1f1b)
+train cut 1 --set plan.pipelines=[1] "${slices[@]}"
+train cut_shared 4 --set plan.pipelines=[4] --set plan.tensor=[1,3] "${slices[@]}"
+alike "in slices" cut cut_shared
+for kv in 2 4; do
+  llama=(--set model.family=llama --set model.kv_heads=$kv --set model.dropout=0)
+  train llama$kv 1 --set plan.pipelines=[1] "${llama[@]}"
+  train llama_shared$kv 5 --set plan.pipelines=[2,3] --set plan.tensor=[2,3] "${llama[@]}"
+  alike "a Llama of $kv key heads" llama$kv llama_shared$kv
+done
+untied=(--set model.tied=false)
+train untied 1 --set plan.pipelines=[1] "${untied[@]}"
+train untied_shared 3 --set plan.pipelines=[3] --set plan.tensor=[1,2] "${untied[@]}"
+alike "a table that is not tied" untied untied_shared
+
+# A loss: the job resumes from its newest checkpoint with the groups that are left, in smaller ones where there are too few.
+same lost 4 --set plan.pipelines=[4] --set plan.tensor=2 --set checkpoint.every_steps=1 --inject kill:3@4:backward
+expect "from a checkpoint" 1 "$(grep -c '^state lost: ranks share stages.*; resuming from the checkpoint of step' lost.out)"
+same fewer 3 --set plan.pipelines=[3] --set plan.tensor=3 --set checkpoint.every_steps=1 --inject kill:0@4:forward
+train gone 2 --set plan.pipelines=[2] --set plan.tensor=2 --set checkpoint.every_steps=100 --inject kill:1@2:reduce
+expect "without a checkpoint the state is lost" 6 $?
+
+# A checkpoint of groups, resumed by others.
+train half 2 --set plan.pipelines=[2] --set plan.tensor=2 --set checkpoint.every_steps=1 --inject kill:0@4:backward --inject kill:1@4:backward
+expect "both members die" "" "$(value digest half)"
+same half 4 --set plan.pipelines=[1,3] --set plan.tensor=[1,3]
+expect "which began later" yes "$(grep -q 'resum' half.out && echo yes)"
+
+refused() { # <ranks> <sentence> [arguments]
+  local ranks=$1 sentence=$2
+  shift 2
+  train refused "$ranks" "$@"
+  expect "refused: $sentence" 3 $?
+  expect "and why" yes "$(grep -qF "$sentence" refused.out && echo yes || cat refused.out)"
+  rm -rf refused refused.out
+}
+refused 4 "plan.tensor = 4 needs train.shards of 4 or more; it is 2 and decides the bits" --set train.shards=2 --set plan.pipelines=[4] --set plan.tensor=4
+refused 3 "plan.pipelines = [3] gives pipeline 0 3 ranks, which are no whole groups of plan.tensor = 2" --set plan.pipelines=[3] --set plan.tensor=2
+refused 3 "plan.tensor = [1, 2]: ranks 1 to 2 of a group lie on two nodes of plan.node_size = 2" --set plan.pipelines=[3] --set plan.tensor=[1,2] --set plan.node_size=2
+exit $((failures > 0))

@@ -478,9 +478,10 @@ TEST_CASE("planning: plan that does not fit the run is rejected")
     CHECK(refusal([](plan& p) { p.pipelines.clear(); }) == "a plan needs at least one pipeline");
     CHECK(refusal([](plan& p) { p.pipelines[0].cuts.back() = layer_id{7}; }) == "the cuts of a pipeline must ascend from 0 to the 8 layers of the model");
     CHECK(refusal([](plan& p) { p.pipelines[0].cuts.insert(p.pipelines[0].cuts.begin() + 1, layer_id{1}); }) ==
-          "a pipeline needs one rank for each stage between its cuts");
+          "a pipeline needs a rank for each stage between its cuts");
+    CHECK(refusal([](plan& p) { p.pipelines[0].stages[0].clear(); }) == "a pipeline needs a rank for each stage between its cuts");
     CHECK(refusal([](plan& p) { p.pipelines[0].stages[0].push_back(rank_id{4}); }) ==
-          "a stage of several devices can be planned but not run yet: a stage has one rank");
+          "a stage has 2 ranks, but train.shards is 1: each rank of a group needs a shard");
     CHECK(refusal([](plan& p) { p.work[0].pop_back(); }) == "the plan must name each of the 8 microbatches of a step once and whole");
     CHECK(refusal([](plan& p) { p.work[0][0] = p.work[1][0]; }) == "the plan must name each of the 8 microbatches of a step once and whole");
     CHECK(refusal([](plan& p) { p.work[0][0].deepest = layer_id{1}; }) == "the plan must name each of the 8 microbatches of a step once and whole");

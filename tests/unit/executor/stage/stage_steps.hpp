@@ -152,8 +152,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
         std::span const layers{model.layers};
         stages.push_back(backend.make_stage(
             layers.subspan(at(first), at(last) - at(first)), first, shape, microbatches, *state,
-            o.recompute_levels.empty() ? std::span<recompute_level const>{} : std::span{o.recompute_levels}.subspan(at(first), at(last) - at(first)),
-            o.group));
+            o.recompute_levels.empty() ? std::span<recompute_level const>{} : std::span{o.recompute_levels}.subspan(at(first), at(last) - at(first)), o.group));
         states.push_back(std::move(state));
     }
     step_result result;

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "rheo/pipeline/shares.hpp"
 #include "rheo/pipeline/template.hpp"
 #include "rheo/schedule/check/complete.hpp"
 #include "rheo/schedule/check/deadlock.hpp"
@@ -118,4 +119,35 @@ TEST_CASE("instance: listed order is complete and never hangs")
             }
         }
     }
+}
+
+TEST_CASE("instance: a position has a group for all of its stages")
+{
+    pipeline_instance const pipeline{{layer_id{0}, layer_id{2}, layer_id{3}, layer_id{5}, layer_id{6}},
+                                     {{rank_id{4}, rank_id{5}}, {rank_id{1}}, {rank_id{4}, rank_id{5}}, {rank_id{1}}}};
+    CHECK(has_groups(pipeline));
+    CHECK(groups_of(pipeline) == std::vector<std::vector<rank_id>>{{rank_id{4}, rank_id{5}}, {rank_id{1}}});
+    CHECK(ranks_of(pipeline) == std::vector{rank_id{4}, rank_id{5}, rank_id{1}});
+    CHECK(placement_of(pipeline).positions == std::vector{0, 1, 0, 1});
+    for (auto const rank : {4, 5}) {
+        CHECK(layers_of(pipeline, rank_id{rank}) == std::vector{layer_span{layer_id{0}, layer_id{2}}, layer_span{layer_id{3}, layer_id{5}}});
+    }
+    CHECK(layers_of(pipeline, rank_id{7}).empty());
+    CHECK(holders_of(pipeline, std::vector{layer_id{4}}) == std::vector{rank_id{4}, rank_id{5}});
+}
+
+TEST_CASE("instance: shares are as even as can be, the last the largest")
+{
+    for (int grid = 1; grid <= most_shards; ++grid) {
+        for (int degree = 1; degree <= grid; ++degree) {
+            for (int member = 0; member < degree; ++member) {
+                auto const group = even_group(grid, degree, member);
+                REQUIRE(covers_grid(group, grid));
+                REQUIRE(group.is_alone() == (degree == 1));
+                REQUIRE(group.run(grid).count() >= grid / degree);
+                REQUIRE(group.run(grid).count() <= even_group(grid, degree, degree - 1).run(grid).count());
+            }
+        }
+    }
+    CHECK_THROWS_AS(even_group(2, 3, 0), precondition_error);
 }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of ranks: which ranks share stages, what is refused, and plans of groups.
+#include "rheo/planner/tensor_degrees.hpp"
+
+#include "rheo/model/gpt.hpp"
+#include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/plan_error.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "support/catch.hpp"
+
+using namespace rheo;
+
+namespace {
+
+model_description const wide = on_grid(gpt_model({.vocabulary = 256, .context = 64, .width = 64, .heads = 4, .blocks = 6}), 4);
+
+std::vector<int> sizes_of_groups(ranks_in_groups const& made)
+{
+    std::vector<int> sizes;
+    for (auto const& group : made.groups) {
+        sizes.push_back(static_cast<int>(group.size()));
+    }
+    return sizes;
+}
+
+}  // namespace
+
+TEST_CASE("tensor_degrees: ranks are grouped in their order")
+{
+    auto const even = group_ranks({{2}}, {}, 7, 1, 1);
+    REQUIRE(even);
+    CHECK(sizes_of_groups(*even) == std::vector{2, 2, 2});
+    CHECK(even->spares == std::vector{rank_id{6}});
+    CHECK(even->pipelines.empty());
+    auto const listed = group_ranks({{3, 1, 2}}, {4, 2}, 6, 0, 1);
+    REQUIRE(listed);
+    CHECK(sizes_of_groups(*listed) == std::vector{3, 1, 2});
+    CHECK(listed->pipelines == std::vector{2, 1});
+    CHECK(listed->groups[2] == std::vector{rank_id{4}, rank_id{5}});
+    auto const nodes = group_ranks({{3}}, {}, 8, 0, 4);  // what is left of a node waits
+    REQUIRE(nodes);
+    CHECK(nodes->groups == std::vector<std::vector<rank_id>>{{rank_id{0}, rank_id{1}, rank_id{2}}, {rank_id{4}, rank_id{5}, rank_id{6}}});
+    CHECK(nodes->spares == std::vector{rank_id{3}, rank_id{7}});
+}
+
+TEST_CASE("tensor_degrees: what cannot be grouped is refused")
+{
+    auto const refusal = [](tensor_degrees const& degrees, std::vector<int> const& pipelines, int ranks, int node_size = 1) {
+        return group_ranks(degrees, pipelines, ranks, 0, node_size).error();
+    };
+    CHECK(refusal({{2}}, {3, 2}, 5) == "plan.pipelines = [3, 2] gives pipeline 0 3 ranks, which are no whole groups of plan.tensor = 2");
+    CHECK(refusal({{2, 1}}, {3, 2}, 5) == "plan.pipelines = [3, 2] gives pipeline 1 2 ranks, which are no whole groups of plan.tensor = [2, 1]");
+    CHECK(refusal({{2, 1, 2, 2}}, {3, 2}, 5) == "plan.tensor = [2, 1, 2, 2] must name the ranks of 3 positions, as plan.pipelines = [3, 2] has them, not of 4");
+    CHECK(refusal({{2, 1}}, {}, 5) == "plan.tensor = [2, 1] names positions, so plan.pipelines must say how many ranks each pipeline has");
+    CHECK(refusal({{1, 2}}, {3}, 3, 2) == "plan.tensor = [1, 2]: ranks 1 to 2 of a group lie on two nodes of plan.node_size = 2");
+    CHECK(refusal({{4}}, {}, 3) == "plan.tensor = 4 needs more than 3 ranks");
+    auto const on_two = on_grid(wide, 2);
+    planning_request const four{.schedule = one_f_one_b{}, .tensor = {{4}}, .failures = 0};
+    CHECK(make_plan(on_two, four, 4).error() == "plan.tensor = 4 needs train.shards of 4 or more; it is 2 and decides the bits");
+}
+
+TEST_CASE("tensor_degrees: every family has plans of groups")
+{
+    for (auto const family : schedule_families()) {
+        for (auto const degree : {2, 3, 4}) {
+            for (int ranks = degree; ranks <= 9; ranks += 2) {
+                INFO(name_of(family) << " with " << degree << " ranks a stage on " << ranks);
+                planning_request const request{
+                    .schedule = family, .microbatch = {4, 64, cuts_sequences(family) ? 2 : 1}, .tensor = {{degree}}, .failures = 0, .node_size = 1};
+                auto const made = make_plan(wide, request, ranks);
+                REQUIRE(made);
+                CHECK(plan_error(made->plan, wide, request, ranks).empty());
+                CHECK(static_cast<int>(made->plan.spares.size()) == ranks % degree);
+                for (auto const& pipeline : made->plan.pipelines) {
+                    for (auto const& group : groups_of(pipeline)) {
+                        CHECK(static_cast<int>(group.size()) == degree);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("tensor_degrees: members need less memory than one rank, together more")
+{
+    auto const parts_on = [&](int degree, rank_id rank) {
+        planning_request const request{.schedule = one_f_one_b{}, .pipelines = {degree}, .tensor = {{degree}}, .failures = 0};
+        auto const made = make_plan(wide, request, degree);
+        REQUIRE(made);
+        return memory_parts_of(made->plan, wide, request.microbatch, request.policy, rank);
+    };
+    auto const alone = parts_on(1, rank_id{0});
+    for (auto const degree : {2, 3, 4}) {
+        bytes together;
+        for (rank_id r{0}; r.value < degree; ++r) {
+            auto const mine = parts_on(degree, r);
+            CHECK(total(mine.state) < total(alone.state));
+            CHECK(mine.activations < alone.activations);
+            together += total(mine.state);
+        }
+        CHECK(together > total(alone.state));  // what shards share
+    }
+}
+
+TEST_CASE("tensor_degrees: a group that lies on two nodes, or runs in two, is refused")
+{
+    planning_request request{.schedule = one_f_one_b{}, .pipelines = {4}, .tensor = {{2}}, .failures = 0};
+    auto const good = make_plan(wide, request, 4);
+    REQUIRE(good);
+    auto mixed = good->plan;
+    mixed.pipelines[0].stages[0] = {rank_id{0}, rank_id{3}};
+    mixed.pipelines[0].stages[1] = {rank_id{2}, rank_id{1}};
+    CHECK(plan_error(mixed, wide, request, 4).empty());
+    request.node_size = 2;
+    CHECK(plan_error(mixed, wide, request, 4) == "ranks 0 and 3 share a stage, but lie on two nodes of plan.node_size = 2");
+    auto twice = good->plan;
+    twice.pipelines[0].stages[1] = {rank_id{0}, rank_id{3}};
+    CHECK(plan_error(twice, wide, request, 4) == "rank 0 runs stages with different ranks; a position has one group for all of its stages");
+}
