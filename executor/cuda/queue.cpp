@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/error.hpp"
+#include "rheo/tensor/shard_grid.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -31,7 +32,7 @@ device_queue::device_queue(memory& own, memory& page_locked, tensor_cores attent
       scratch_{own},
       ways_{make_ways(own, page_locked)},
       states_{own},
-      loss_{own, 1},
+      loss_{own, static_cast<std::size_t>(most_shards)},
       losses_at_host_{page_locked, most_losses}
 {
 }
@@ -156,16 +157,16 @@ void device_queue::added() { copy(states_at_host_.data(), states_.data(), states
 
 loss_sum* device_queue::begin_loss()
 {
-    zero(loss_.data(), sizeof(loss_sum));
+    zero(loss_.data(), loss_.size() * sizeof(loss_sum));
     return loss_.data();
 }
 
-void device_queue::fetch_loss(loss_sum& wanted)
+void device_queue::fetch_loss(loss_sum& wanted, std::size_t number)
 {
     if (wanted_.size() == most_losses) {
         wait();
     }
-    copy(losses_at_host_.data() + wanted_.size(), loss_.data(), sizeof(loss_sum));
+    copy(losses_at_host_.data() + wanted_.size(), loss_.data() + number, sizeof(loss_sum));
     wanted_.push_back(&wanted);
 }
 

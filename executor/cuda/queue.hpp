@@ -82,12 +82,12 @@ public:
     gradient_sum_of<dtype::i32> in_device(gradient_sum_of<dtype::i32> const& sum) { return sum; }
     accumulator_state* in_device(accumulator_state* state) { return states_.data() + (state - states_at_host_.data()); }
 
-    /// Where the next kernel adds a loss: zeros.
+    /// Where the next kernels add losses, one for each shard: zeros.
     loss_sum* begin_loss();
-    /// Where it was added last: for another part of the same loss.
+    /// Where they were added last.
     loss_sum* loss() { return loss_.data(); }
     /// What was added there is added to `wanted` in wait().
-    void fetch_loss(loss_sum& wanted);
+    void fetch_loss(loss_sum& wanted, std::size_t number = 0);
 
 private:
     void const* copied(place where, void const* from, std::size_t size);

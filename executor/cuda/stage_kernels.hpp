@@ -48,7 +48,7 @@ public:
     void begin_item(item_values const& values) const { queue_->begin_item(values); }
     random_stream const* streams() const { return queue_->item().streams; }
     void perform(recordings::slot const& slot, std::function<void()> const& work) const { recorded_ != nullptr ? recorded_->perform(slot, work) : work(); }
-    void fetch_loss(loss_sum& wanted) const { queue_->fetch_loss(wanted); }
+    void fetch_loss(loss_sum& wanted, std::size_t number) const { queue_->fetch_loss(wanted, number); }
 
     void copy(void* to, void const* from, std::size_t size) const { queue_->copy(to, from, size); }
     void adds_to(std::span<accumulator_state> states) const { queue_->adds_to(states); }
@@ -165,11 +165,11 @@ public:
     void cross_entropy_fused(cross_entropy_fused_arguments<plain> a) const { cuda::cross_entropy_fused<plain>(in_order(), counting_loss(a)); }
     void shard_sum(shard_sum_arguments<plain> const& a) const { cuda::shard_sum<plain>(in_order(), a); }
     void cross_entropy_statistics(cross_entropy_statistics_arguments<plain> const& a) const { cuda::cross_entropy_statistics<plain>(in_order(), a); }
-    /// @param begins it is the first shard: the loss of all of them is added to zeros
-    void cross_entropy_finish(cross_entropy_finish_arguments<plain> a, bool begins) const
+    /// @param begins it is the first shard: losses are added to zeros  @param number of the loss that the shard adds to
+    void cross_entropy_finish(cross_entropy_finish_arguments<plain> a, bool begins, std::size_t number) const
     {
         a.targets = queue_->item().targets;
-        a.loss = begins ? queue_->begin_loss() : queue_->loss();
+        a.loss = (begins ? queue_->begin_loss() : queue_->loss()) + number;
         cuda::cross_entropy_finish<plain>(in_order(), a);
     }
     void cross_entropy_backward(cross_entropy_backward_arguments<plain> a) const

@@ -69,7 +69,7 @@ public:
     void cross_entropy_backward(cross_entropy_backward_arguments<> const& a) const { host::cross_entropy_backward(*pool_, a); }
     void shard_sum(shard_sum_arguments<> const& a) const { host::shard_sum(*pool_, a); }
     void cross_entropy_statistics(cross_entropy_statistics_arguments<> const& a) const { host::cross_entropy_statistics(*pool_, a); }
-    void cross_entropy_finish(cross_entropy_finish_arguments<> const& a, bool) const { host::cross_entropy_finish(*pool_, a); }
+    void cross_entropy_finish(cross_entropy_finish_arguments<> const& a, bool, std::size_t) const { host::cross_entropy_finish(*pool_, a); }
     void cross_entropy_fused(cross_entropy_fused_arguments<> const& a) const { host::cross_entropy_fused(*pool_, a); }
 
 private:

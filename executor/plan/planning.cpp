@@ -78,6 +78,12 @@ std::string plan_error(plan const& p, model_description const& model, run_config
     return request ? plan_error(p, model, *request, ranks) : request.error();
 }
 
+std::string memory_error(plan const& p, model_description const& model, run_config const& config)
+{
+    auto const ranks = ranks_of(p);
+    return ranks.empty() ? std::string{} : detail::memory_error(p, model, without_profile(config), ranks.back().value + 1);
+}
+
 std::string over_device(plan const& p, model_description const& model, run_config const& config, rank_id rank, bytes kernels, bytes free)
 {
     auto parts = memory_parts_of(p, model, config, rank);

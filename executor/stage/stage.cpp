@@ -73,7 +73,9 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
                 make_turns(own);
             }
             if (own.kind == op_kind::cross_entropy || own.kind == op_kind::loss_gradient) {
-                loss_use_ = find(id, no_parameter, 0);
+                for (auto const& shard : all.shards) {
+                    loss_uses_.push_back(find(id, no_parameter, shard.shard));
+                }
             }
         }
     }
@@ -139,12 +141,12 @@ void stage::reserve(activation& a)
     }
 }
 
-void stage::forward(activation& a, stage_item const& item, loss_sum& loss)
+void stage::forward(activation& a, stage_item const& item, std::span<loss_sum> losses)
 {
     expects(item.slice >= 0 && item.slice < shape_.slices && a.before.size() == static_cast<std::size_t>(item.slice),
             "a slice comes after all slices before it");
     reserve(a);
-    forward_pass(a, item, loss);
+    forward_pass(a, item, losses);
 }
 
 void stage::evict(activation& a)
@@ -203,6 +205,14 @@ void stage::exchange_on_host(stage_item const& item, std::span<group_exchange::o
         return;
     }
     expects(item.exchange != nullptr, "the members of a group need a way to exchange");
+    if (!adding_.empty()) {  // a member may be lost in the exchange: what is in the sums is in the books
+        std::sort(adding_.begin(), adding_.end());
+        adding_.erase(std::unique(adding_.begin(), adding_.end()), adding_.end());
+        if (item.added != nullptr) {
+            (*item.added)(adding_);
+        }
+        adding_.clear();
+    }
     item.exchange->exchange(out, in);
 }
 

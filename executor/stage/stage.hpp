@@ -32,6 +32,7 @@ struct stage_item {
     tile_pool* pool = nullptr;  ///< on the host: whose threads take the tiles; null: the backend's
     bool remainder = false;     ///< of what a loss has left of a step: on a device nothing is recorded for it
     group_exchange* exchange = nullptr;  ///< between the members of the stage's group; null where one rank has all shards
+    std::function<void(std::span<use_id const>)> const* added = nullptr;  ///< told which uses a backward has added to, before each exchange that follows
 };
 
 /// A forward and a backward of different items may run at once, each with a pool of its own: they share no scratch memory,
@@ -59,10 +60,11 @@ public:
     /// Lends the activation its memory before its forward, which does so itself otherwise.
     void reserve(activation& a);
 
-    /// All layers forward; adds to `loss` when the stage has the loss: it is there when the backend has waited. The stage lends the activation its memory, until the
+    /// All layers forward; adds to `losses` when the stage has the loss, one for each of its shards or one for all of them: they are there when the backend has waited. The stage lends the activation its memory, until the
     /// end of the backward or release(). Of a cut microbatch slices go up forward and down backward, each an item with an
     /// activation of its own. @pre the slices before are in `a.before`, none of them evicted
-    void forward(activation& a, stage_item const& item, loss_sum& loss);
+    void forward(activation& a, stage_item const& item, std::span<loss_sum> losses);
+    void forward(activation& a, stage_item const& item, loss_sum& loss) { forward(a, item, std::span{&loss, 1}); }
 
     /// The layers from the last down to `lowest`, both gradients; then the stage takes its memory back. `output_gradient` is [rows, width], written over, null at the
     /// loss; `input_gradient` likewise gets the gradient of the input of `lowest`, null when it is not needed.
@@ -99,8 +101,8 @@ public:
     std::vector<use_id> const& uses() const { return uses_; }
     /// The layer of a use is at or above `lowest`.
     bool above(use_id use, layer_id lowest) const { return state_->info().uses[at(use)].layer >= lowest; }
-    bool has_loss() const { return loss_use_.value >= 0; }
-    use_id loss_use() const { return loss_use_; }
+    bool has_loss() const { return !loss_uses_.empty(); }
+    std::vector<use_id> const& loss_uses() const { return loss_uses_; }  ///< one for each of its shards
     layer_id first_layer() const { return first_; }
     layer_id last_layer() const { return layer_id{first_.value + static_cast<int>(layers_.size())}; }
 
@@ -109,7 +111,7 @@ public:
 
 protected:
     /// All layers forward. @pre the activation has its memory
-    virtual void forward_pass(activation& a, stage_item const& item, loss_sum& loss) = 0;
+    virtual void forward_pass(activation& a, stage_item const& item, std::span<loss_sum> losses) = 0;
     /// From the last layer down to `lowest`; without `adds` the gradients for the weights are kept.
     virtual void backward_pass(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                                std::function<bool(use_id)> const* adds) = 0;
@@ -125,7 +127,7 @@ protected:
     };
     /// Exchanges what lies in the stage's memory, when the backend has computed it. What is empty is no message.
     void exchange(stage_item const& item, std::span<part_of_memory const> out, std::span<part_of_memory const> in);
-    static void exchange_on_host(stage_item const& item, std::span<group_exchange::outgoing const> out, std::span<group_exchange::incoming const> in);
+    void exchange_on_host(stage_item const& item, std::span<group_exchange::outgoing const> out, std::span<group_exchange::incoming const> in);
     /// Calls work with a matrix where the processor reads and writes it.
     template <class T, class Work>
     void on_host(T* matrix, std::size_t count, Work const& work)
@@ -156,11 +158,12 @@ protected:
     };
     std::vector<std::vector<std::vector<used_parameters>>> parameters_;  ///< layer, shard, operation
     std::vector<use_id> uses_;
-    use_id loss_use_{-1};
+    std::vector<use_id> loss_uses_;
     array<std::byte> gradients_;       ///< of the slots of one layer at a time
     array<std::byte> boundaries_[2];   ///< between two layers of the stage
     std::map<std::pair<int, int>, array<float>> turns_;  ///< head width, base -> table of a rope
     std::vector<std::vector<std::size_t>> recomputed_ops_;    ///< layer -> its operations that wrote what it drops
+    std::vector<use_id> adding_;              ///< what the backward at hand has added to since its last exchange
     loss_sum counted_already_;         ///< by the forward that is recomputed
     shared_regions& buffers_for_recompute() { return *recompute_buffers_; }
     shared_regions exchange_buffers_;  ///< for partial products and statistics of shards

@@ -43,7 +43,7 @@ private:
     using gradient_target = typename Kernels::gradient_target;
     struct pass;
 
-    void forward_pass(activation& a, stage_item const& item, loss_sum& loss) override;
+    void forward_pass(activation& a, stage_item const& item, std::span<loss_sum> losses) override;
     void backward_pass(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                        std::function<bool(use_id)> const* adds) override;
     void weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) override;
@@ -79,6 +79,24 @@ private:
         if constexpr (Kernels::has_states) {
             kernels_.added();
         }
+    }
+
+    /// Work that adds to accumulators. When it breaks off, because a member was lost in an exchange, their states hold for what has been added.
+    template <class Work>
+    void while_adding(Work const& work)
+    {
+        begin_adding();
+        adding_.clear();
+        try {
+            work();
+        } catch (...) {
+            end_adding();
+            backend_->wait();
+            adding_.clear();
+            throw;
+        }
+        end_adding();
+        adding_.clear();
     }
 
     enum class pass_kind : std::uint8_t { forward, backward, weight_gradient };
@@ -205,7 +223,7 @@ struct stage_on<Kernels>::pass {
     }
 
     /// An operation of all shards, or an exchange between them.
-    void forward(std::size_t index, loss_sum& loss);
+    void forward(std::size_t index, std::span<loss_sum> losses);
     /// Writes again what the layer dropped, with the same bits.
     void recompute_dropped();
 
@@ -234,10 +252,10 @@ struct stage_on<Kernels>::pass {
     gradient_target target(std::size_t j, std::size_t o, std::size_t i, std::function<bool(use_id)> const& adds) const;
 
 private:
-    void operate(std::size_t j, std::size_t index, loss_sum& loss);
+    void operate(std::size_t j, std::size_t index, std::span<loss_sum> losses);
     void linear_forward(std::size_t j, std::size_t index, weight_order order);
     void exchange(std::size_t index);
-    void loss_of_shards(std::size_t index, loss_sum& loss, bool leaves_gradient);
+    void loss_of_shards(std::size_t index, std::span<loss_sum> losses, bool leaves_gradient);
 
     void input_gradient_of(std::size_t j, std::size_t index);
     void exchange_gradient(std::size_t index);

@@ -32,6 +32,7 @@ typename Kernels::gradient_target stage_on<Kernels>::pass::target(std::size_t j,
     if (use.value < 0 || !adds(use)) {
         return {};
     }
+    self.adding_.push_back(use);
     auto& accumulator = self.state_->accumulator(use);
     auto const tensor = here.tensors[i];
     auto const contributions = self.state_->contributions(tensor, self.microbatches_ * self.shape_.slices);
@@ -182,7 +183,7 @@ void stage_on<Kernels>::pass::input_gradient(std::size_t index)
         return exchange_gradient(index);
     }
     if (first.own.kind == op_kind::cross_entropy && grid() > 1) {
-        loss_of_shards(index, self.counted_already_, true);
+        loss_of_shards(index, std::span{&self.counted_already_, 1}, true);
         return all_gave(first.own.x[0]);
     }
     for (std::size_t j = 0; j < shards(); ++j) {

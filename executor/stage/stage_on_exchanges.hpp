@@ -185,7 +185,7 @@ void stage_on<Kernels>::pass::collect(std::size_t index, storage* matrix)
 
 /// Each shard's part of the soft-max first, then what follows from all of them.
 template <class Kernels>
-void stage_on<Kernels>::pass::loss_of_shards(std::size_t index, loss_sum& loss, bool leaves_gradient)
+void stage_on<Kernels>::pass::loss_of_shards(std::size_t index, std::span<loss_sum> losses, bool leaves_gradient)
 {
     auto* const statistics = reinterpret_cast<row_statistics*>(in.exchanged);
     auto const statistics_of = [&](shard_range run) { return std::span{statistics + run.begin * rows(), static_cast<std::size_t>(run.count() * rows())}; };
@@ -204,6 +204,7 @@ void stage_on<Kernels>::pass::loss_of_shards(std::size_t index, loss_sum& loss, 
         }
     }
     self.exchange(item, sent, received);
+    bool const of_each = losses.size() > 1;
     for (std::size_t j = 0; j < shards(); ++j) {
         auto const& o = op_of(j, index);
         auto* const logits = slot(j, o.own.x[0]);
@@ -219,8 +220,8 @@ void stage_on<Kernels>::pass::loss_of_shards(std::size_t index, loss_sum& loss, 
                                  .logits_gradient = !leaves_gradient ? nullptr
                                                     : fused          ? logits
                                                                      : gradient[j][static_cast<std::size_t>(o.own.x[0])],
-                                 .loss = &loss},
-                                j == 0);
+                                 .loss = &losses[of_each ? j : 0]},
+                                j == 0, of_each ? j : 0);
     }
 }
 

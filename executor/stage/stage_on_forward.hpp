@@ -15,7 +15,7 @@
 namespace rheo::inline v0 {
 
 template <class Kernels>
-void stage_on<Kernels>::pass::forward(std::size_t index, loss_sum& loss)
+void stage_on<Kernels>::pass::forward(std::size_t index, std::span<loss_sum> losses)
 {
     auto const& first = op_of(0, index);
     if (first.kind != shard_op_kind::operation) {
@@ -23,15 +23,15 @@ void stage_on<Kernels>::pass::forward(std::size_t index, loss_sum& loss)
     }
     bool const is_loss = first.own.kind == op_kind::cross_entropy || first.own.kind == op_kind::loss_gradient;
     if (is_loss && grid() > 1) {
-        return loss_of_shards(index, loss, item.training && first.own.kind == op_kind::loss_gradient);
+        return loss_of_shards(index, losses, item.training && first.own.kind == op_kind::loss_gradient);
     }
     for (std::size_t j = 0; j < shards(); ++j) {
-        operate(j, index, loss);
+        operate(j, index, losses);
     }
 }
 
 template <class Kernels>
-void stage_on<Kernels>::pass::operate(std::size_t j, std::size_t index, loss_sum& loss)
+void stage_on<Kernels>::pass::operate(std::size_t j, std::size_t index, std::span<loss_sum> losses)
 {
     auto const& [kind, o, column, part, count, positions] = op_of(j, index);
     switch (o.kind) {
@@ -87,14 +87,14 @@ void stage_on<Kernels>::pass::operate(std::size_t j, std::size_t index, loss_sum
     case op_kind::cross_entropy:
     case op_kind::loss_gradient:
         if (item.training && o.kind == op_kind::loss_gradient) {
-            by.cross_entropy_fused({.rows = rows(), .vocabulary = o.in_width, .logits = slot(j, o.x[0]), .targets = a.targets.data(), .loss = &loss});
+            by.cross_entropy_fused({.rows = rows(), .vocabulary = o.in_width, .logits = slot(j, o.x[0]), .targets = a.targets.data(), .loss = losses.data()});
         } else {
             by.cross_entropy_forward({.rows = rows(),
                                       .vocabulary = o.in_width,
                                       .logits = slot(j, o.x[0]),
                                       .targets = a.targets.data(),
                                       .log_sum_exp = o.kind == op_kind::cross_entropy ? saved(j, index) : nullptr,
-                                      .loss = &loss});
+                                      .loss = losses.data()});
         }
         break;
     }
@@ -127,7 +127,7 @@ void stage_on<Kernels>::pass::recompute_dropped()
         auto const& first = op_of(0, index).own;
         bool const only_activation = first.kind == op_kind::linear_gelu && places().dropped[static_cast<std::size_t>(first.z[0])] == 0;
         if (!only_activation) {
-            forward(index, self.counted_already_);
+            forward(index, std::span{&self.counted_already_, 1});
             continue;
         }
         for (std::size_t j = 0; j < shards(); ++j) {

@@ -12,7 +12,7 @@
 namespace rheo::inline v0 {
 
 template <class Kernels>
-void stage_on<Kernels>::forward_pass(activation& a, stage_item const& item, loss_sum& loss)
+void stage_on<Kernels>::forward_pass(activation& a, stage_item const& item, std::span<loss_sum> losses)
 {
     perform(pass_kind::forward, a, item, {}, [&] {
         shared_regions::loan recomputed{buffers_for_recompute(), backend_->own()};
@@ -20,13 +20,15 @@ void stage_on<Kernels>::forward_pass(activation& a, stage_item const& item, loss
         for (std::size_t l = 0; l < layers_.size(); ++l) {
             pass p{*this, a, item, l, {recomputed.data(), exchanged.data()}};
             for (std::size_t o = 0; o < p.all().ops(); ++o) {
-                p.forward(o, loss);
+                p.forward(o, losses);
             }
         }
     });
     if constexpr (Kernels::reads_items) {
         if (has_loss()) {
-            kernels_.fetch_loss(loss);
+            for (std::size_t j = 0; j < losses.size(); ++j) {
+                kernels_.fetch_loss(losses[j], j);
+            }
         }
         if (layers_.front().in_width == 0) {  // while the device computes
             a.order = order_of(a.tokens, layers_.front().ops[0].in_width);
@@ -37,8 +39,7 @@ void stage_on<Kernels>::forward_pass(activation& a, stage_item const& item, loss
 template <class Kernels>
 void stage_on<Kernels>::weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds)
 {
-    begin_adding();
-    perform(pass_kind::weight_gradient, a, item, {.lowest = lowest, .adds = &adds}, [&] {
+    while_adding([&] { perform(pass_kind::weight_gradient, a, item, {.lowest = lowest, .adds = &adds}, [&] {
         shared_regions::loan recomputed{buffers_for_recompute(), backend_->own()};
         shared_regions::loan exchanged{exchange_buffers_, backend_->own()};
         for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
@@ -55,8 +56,7 @@ void stage_on<Kernels>::weight_gradient_pass(activation& a, stage_item const& it
                 p.weight_gradient(o, adds);
             }
         }
-    });
-    end_adding();
+    }); });
 }
 
 /// Where the gradients of a layer's slots lie: kept ones in the activation, others in what the stage works in. Slots that share memory share their
@@ -160,13 +160,14 @@ template <class Kernels>
 void stage_on<Kernels>::backward_pass(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                                       std::function<bool(use_id)> const* adds)
 {
+    auto const walk = [&] {
+        perform(pass_kind::backward, a, item, {.lowest = lowest, .above = output_gradient, .below = input_gradient, .adds = adds},
+                [&] { walk_down(a, item, lowest, output_gradient, input_gradient, adds); });
+    };
     if (adds != nullptr) {
-        begin_adding();
-    }
-    perform(pass_kind::backward, a, item, {.lowest = lowest, .above = output_gradient, .below = input_gradient, .adds = adds},
-            [&] { walk_down(a, item, lowest, output_gradient, input_gradient, adds); });
-    if (adds != nullptr) {
-        end_adding();
+        while_adding(walk);
+    } else {
+        walk();
     }
 }
 

@@ -83,9 +83,6 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
 {
     bool const survives = mpi::survives_losses();
     record.note(what_a_loss_does(survives));
-    if (has_groups(first)) {
-        record.note("ranks share stages (plan.tensor): after a loss the job resumes from its newest checkpoint, and no rank can leave before the end");
-    }
     for (auto const& message : notes) {
         record.note(message);
     }
@@ -328,6 +325,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     auto [backend, data, fingerprint, power, failure] = open_rank(given, runs, self, first);
     auto config = given;
     config.power.blocking = power.blocking;  // in effect
+    if (config.plan.tensor.is_one()) {
+        config.plan.tensor.values = {largest_group(first)};  // of a plan from a file
+    }
     startup begun;
     auto planned = digest_of(first);
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));

@@ -55,7 +55,7 @@ trainer::trainer(job const& about, rank_services const& services, std::unique_pt
                                                   .ended = generation_id{begins->id.value - 1},
                                                   .last = step_id{about.config.train.steps},
                                                   .members = begins->members,
-                                                  .holds = {self_, from_ ? from_->step() : step_id{0}, all_layers(about.layers()), {}}});
+                                                  .holds = {self_, from_ ? from_->step() : step_id{0}, all_layers(planner_.known().layers), {}}});
     state_ = std::move(began.state);
     action_ = std::move(began.action);
     auto const version = from_ ? from_->step() : step_id{0};
@@ -163,7 +163,7 @@ void trainer::prepare_programs(section_work work)
     choose_clocks();
     if (clocks_.follows()) {
         section_.plan.clocks = clocks_.chosen().clocks;
-        if (clocks_.must_precompute() && state_.plan.error.empty()) {
+        if (clocks_.must_precompute() && state_.plan.error.empty() && !planner_.shares_stages()) {
             clocks_.precompute(planner_.contingencies(state_.plan));
         }
     }

@@ -11,6 +11,7 @@
 
 #include "executor/state/collectives.hpp"
 #include "executor/train/parts/sample.hpp"
+#include "rheo/plan/cells.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/plan/tensor_holders.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -121,13 +122,13 @@ void trainer::end_finished()
 void trainer::end_with_lost_state()
 {
     auto& end = end_.record;
-    if (auto const& lost = state_.plan.salvage.lost; step_planner::has_groups(section_.plan.pipelines)) {
-        end.message = "state lost: ranks share stages, and what they hold of a layer cannot be taken over yet";
-    } else {
-        end.message = "state lost: no survivor holds a copy of";
-        for (auto const layer : lost) {
-            end.message += fmt::format("{} layer {} ({})", layer == lost.front() ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
-        }
+    end.message = "state lost: no survivor holds a copy of";
+    auto const& lost = state_.plan.salvage.lost;
+    auto const cells = planner_.known().cells_per_layer;
+    for (auto const one : lost) {
+        auto const layer = layer_of_cell(one, cells);
+        end.message += fmt::format("{} layer {} ({})", one == lost.front() ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
+        end.message += cells > 1 ? fmt::format(", shard {}", one.value % cells) : "";
     }
     if (error_of_lost_ != exit_code::done) {  // that is what has to change before the job can resume
         end.exit_code = number_of(error_of_lost_);
@@ -149,13 +150,9 @@ void trainer::end_with_lost_state()
 void trainer::end_without_plan()
 {
     auto& end = end_.record;
-    if (worker_ == nullptr) {  // nothing was loaded yet: what there is on disk stays
-        end.message = fmt::format("no plan: {}", state_.plan.error);
-        return;
-    }
     auto const holdings = gather_holdings(*messages_, state_.holds);
     auto then = fmt::format("the state after {} steps is saved, and the same command resumes with more ranks", state_.now.step.value);
-    if (!save(holders_of(job_->state, holdings))) {
+    if (!save(holders_of(planner_.known().state, holdings))) {
         then = fmt::format("the state after {} steps could not be saved", state_.now.step.value);
         end.exit_code = number_of(exit_code::environment);
     }

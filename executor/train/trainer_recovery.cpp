@@ -103,12 +103,7 @@ protocol_event trainer::perform(exchange_holdings const& action)
         messages_ = std::make_unique<mpi::messenger>(*generation_, with_->heartbeat());
     }
     messages_->throw_if_failed();
-    auto holds = action.holds;
-    if (step_planner::has_groups(state_.plan.pipelines)) {  // what a rank has are shards of layers, and holdings are of whole ones
-        holds.layers.clear();
-        holds.uses.clear();
-    }
-    auto all = gather_holdings(*messages_, holds);
+    auto all = gather_holdings(*messages_, action.holds);
     trace(activity::exchange, start);
     recovery_.took(&recovery_record::exchange, start);
     return holdings_exchanged{std::move(all)};
@@ -205,9 +200,7 @@ protocol_event trainer::perform(merge_staging const&)
         with_->device->computes(where.pipelines[at(place.pipeline)].cuts);
     }
     regroup_ = planner_.regroups(next);
-    if (!step_planner::has_groups(next.pipelines)) {
-        copies_.choose(next, planner_.known());
-    }
+    copies_.choose(next, planner_.known());
     trace(activity::merge, start);
     recovery_.took(&recovery_record::merge, start);
     merge_account account{.goes_on = !state_.departing.empty()};
@@ -221,20 +214,20 @@ protocol_event trainer::perform(merge_staging const&)
     return merged{};
 }
 
-/// A tensor is here and checked: its layers are booked when they are complete.
+/// A tensor is here and checked: its layers, or cells, are booked when they are complete.
 void trainer::book_received(tensor_id arrived)
 {
+    auto const& tensors = planner_.known().state.tensors;
     auto const has_all = [&](layer_id layer) {
-        for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
-            auto const& tensor = job_->state.tensors[t];
-            if (tensor.is_parameter && std::binary_search(tensor.layers.begin(), tensor.layers.end(), layer) &&
+        for (std::size_t t = 0; t < tensors.size(); ++t) {
+            if (tensors[t].is_parameter && std::binary_search(tensors[t].layers.begin(), tensors[t].layers.end(), layer) &&
                 !resident_.holds(tensor_id{static_cast<std::int32_t>(t)})) {
                 return false;
             }
         }
         return true;
     };
-    for (auto const layer : resident_.info(arrived).layers) {
+    for (auto const layer : tensors[at(arrived)].layers) {
         if (has_all(layer)) {
             note(state_, received{layer});
         }

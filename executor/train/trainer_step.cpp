@@ -144,13 +144,10 @@ outcome trainer::verdict(run_section const& action) const
                       job_->config.train.skip_not_finite ? when_not_finite::skip_step : when_not_finite::end);
 }
 
-/// Members that asked to leave after the step. Where ranks share stages none can: the others could not take its shards over yet.
+/// Members that asked to leave after the step.
 std::vector<rank_id> trainer::departing() const
 {
     std::vector<rank_id> ranks;
-    if (step_planner::has_groups(state_.plan.pipelines)) {
-        return ranks;
-    }
     for (std::size_t position = 0; position < generation_->members.size(); ++position) {
         if (attempt_.totals.leaving[position]) {
             ranks.push_back(generation_->members[position]);

@@ -111,12 +111,15 @@ private:
     void execute(instruction i, section const& in);
     void reduce(instruction i, section const& in);
     void begin_forward(instruction i, inflight_item& f, section const& in);
-    void end_forward(instruction i, loss_sum const& loss, section const& in);
+    void end_forward(instruction i, std::span<loss_sum const> losses, section const& in);
     void begin_backward(instruction i, inflight_item& f, section const& in);
     void compute_backward(instruction i, inflight_item& f, section const& in, tile_pool* pool);
     void end_backward(instruction i, inflight_item& f, section const& in);
     void overlapped(instruction up, instruction down, section const& in);
+    template <class Compute>
+    void compute_and_book(stage_item item, section const& in, Compute const& compute);
     void weight_gradient(instruction i, inflight_item& f, section const& in);
+    void book(std::span<use_id const> uses, microbatch_id item, section const& in);
     void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
     std::span<std::byte const> output_on_host(place_of_stage const& here, inflight_item& f);
     void send(std::vector<stage_neighbour> const& to, mpi::channel kind, int stage, int item, std::span<std::byte const> matrix,
@@ -162,7 +165,8 @@ private:
     std::vector<std::vector<reduction*>> by_unit_;
     std::vector<layer_id> deepest_;  ///< microbatch -> the lowest layer that its backward reaches; -1: it is not worked on
     std::int64_t contributions_ = 0;
-    std::vector<use_id> added_;  ///< by the operation that has just been completed
+    std::vector<use_id> added_;   ///< by the operation that has just been completed
+    std::vector<use_id> booked_;  ///< of these, what was booked before, in a group's exchanges
     instruction_clocks clocks_;  ///< of the row at hand
     seconds began_;  ///< the instruction in progress, what it waited for not counted
 };

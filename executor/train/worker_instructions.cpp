@@ -65,37 +65,75 @@ void worker::begin_forward(instruction i, inflight_item& f, section const& in)
 }
 
 /// What a forward leaves besides its output.
-void worker::end_forward(instruction i, loss_sum const& loss, section const& in)
+void worker::end_forward(instruction i, std::span<loss_sum const> losses, section const& in)
 {
     auto& layers = *stage_of(i.stage).layers;
     microbatch_id const contribution{i.item};
-    if (layers.has_loss() && !in.context.training) {
-        in.evaluation = in.evaluation + loss;
-    } else if (layers.has_loss() && in.wanted(layers.loss_use(), contribution)) {
-        auto& sums = state_->accumulator(layers.loss_use());
-        sums.sums[0] += loss.fixed;
-        sums.sums[1] += loss.targets;
-        sums.state.not_finite |= loss.not_finite;
-        note_not_finite(sums, microbatch_of(i.item));
-        auto const use = layers.loss_use();
-        in.contributed({&use, 1}, contribution);
-        ++contributions_;
+    added_.clear();
+    for (std::size_t j = 0; j < layers.loss_uses().size(); ++j) {
+        auto const use = layers.loss_uses()[j];
+        auto const& loss = losses[j];
+        if (!in.context.training) {
+            in.evaluation = in.evaluation + loss;
+        } else if (in.wanted(use, contribution)) {
+            auto& sums = state_->accumulator(use);
+            sums.sums[0] += loss.fixed;
+            sums.sums[1] += loss.targets;
+            sums.state.not_finite |= loss.not_finite;
+            note_not_finite(sums, microbatch_of(i.item));
+            added_.push_back(use);
+        }
     }
+    book(added_, contribution, in);
     computed(i, began_);
     with_->inject.at(fault_phase::forward, in.context.step, in.context.attempt);
+}
+
+/// What has been added to is in the books.
+void worker::book(std::span<use_id const> uses, microbatch_id item, section const& in)
+{
+    if (!uses.empty()) {
+        in.contributed(uses, item);
+        contributions_ += std::ssize(uses);
+    }
 }
 
 void worker::count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in)
 {
     added_.clear();
     for (auto const use : layers.uses()) {
-        if (layers.above(use, lowest) && in.wanted(use, item)) {
+        if (bool const booked = std::binary_search(booked_.begin(), booked_.end(), use); booked || (layers.above(use, lowest) && in.wanted(use, item))) {
             note_not_finite(state_->accumulator(use), microbatch_of(item.value));
-            added_.push_back(use);
+            if (!booked) {
+                added_.push_back(use);
+            }
         }
     }
-    in.contributed(added_, item);
-    contributions_ += std::ssize(added_);
+    booked_.clear();
+    book(added_, item, in);
+}
+
+/// Computes what adds to accumulators. In a group it may break off at an exchange; by then what was added is booked.
+template <class Compute>
+void worker::compute_and_book(stage_item item, section const& in, Compute const& compute)
+{
+    booked_.clear();
+    std::function<void(std::span<use_id const>)> const added = [&](std::span<use_id const> uses) {
+        book(uses, microbatch_id{item.microbatch.value * slices() + item.slice}, in);
+        booked_.insert(booked_.end(), uses.begin(), uses.end());
+    };
+    item.added = &added;
+    try {
+        compute(item);
+        with_->backend.wait();
+    } catch (mpi::peer_lost const&) {
+        for (auto const use : booked_) {
+            note_not_finite(state_->accumulator(use), item.microbatch);
+        }
+        booked_.clear();
+        throw;
+    }
+    std::sort(booked_.begin(), booked_.end());
 }
 
 void worker::begin_backward(instruction i, inflight_item& f, section const& in)
@@ -119,11 +157,13 @@ void worker::compute_backward(instruction i, inflight_item& f, section const& in
     auto* const from = layers.has_loss() ? nullptr : f.gradient_in.device();
     auto* const to = f.gradient_out.empty() ? nullptr : f.gradient_out.device();
     if (i.kind == instruction_kind::backward) {
-        layers.backward(*f.kept, item, lowest, from, to, [&](use_id use) { return in.wanted(use, microbatch_id{i.item}); });
+        compute_and_book(item, in, [&](stage_item const& booking) {
+            layers.backward(*f.kept, booking, lowest, from, to, [&](use_id use) { return in.wanted(use, microbatch_id{i.item}); });
+        });
     } else {
         layers.input_gradient(*f.kept, item, lowest, from, to);
+        with_->backend.wait();
     }
-    with_->backend.wait();
 }
 
 /// Books what a backward has added, and hands its gradient over where the stage before is here.
@@ -146,8 +186,9 @@ void worker::weight_gradient(instruction i, inflight_item& f, section const& in)
     auto& layers = *stage_of(i.stage).layers;
     microbatch_id const contribution{i.item};
     auto const lowest = lowest_of(layers, microbatch_of(i.item));
-    layers.weight_gradient(*f.kept, item_for(i.item, in), lowest, [&](use_id use) { return in.wanted(use, contribution); });
-    with_->backend.wait();
+    compute_and_book(item_for(i.item, in), in, [&](stage_item const& booking) {
+        layers.weight_gradient(*f.kept, booking, lowest, [&](use_id use) { return in.wanted(use, contribution); });
+    });
     count_contributions(layers, contribution, lowest, in);
     computed(i, began_);
     with_->inject.at(fault_phase::weight_gradient, in.context.step, in.context.attempt);
@@ -175,13 +216,13 @@ void worker::overlapped(instruction up, instruction down, section const& in)
         }
         return nullptr;
     };
-    loss_sum loss;
+    std::vector<loss_sum> losses(layers.loss_uses().size());
     std::exception_ptr below;
     auto other = background_thread([&] { below = caught([&] { compute_backward(down, backward_item, in, halves_[1].get()); }); });
     auto const above = caught([&] {
         auto item = item_for(up.item, in);
         item.pool = halves_[0].get();
-        layers.forward(*forward_item.kept, item, loss);
+        layers.forward(*forward_item.kept, item, losses);
     });
     other.join();
     for (auto const& error : {above, below}) {
@@ -189,7 +230,7 @@ void worker::overlapped(instruction up, instruction down, section const& in)
             std::rethrow_exception(error);
         }
     }
-    end_forward(up, loss, in);
+    end_forward(up, losses, in);
     end_backward(down, backward_item, in);
 }
 
@@ -254,10 +295,10 @@ void worker::execute(instruction i, section const& in)
         break;
     case forward: {
         begin_forward(i, f, in);
-        loss_sum loss;
-        here.layers->forward(*f.kept, item_for(i.item, in), loss);
+        std::vector<loss_sum> losses(here.layers->loss_uses().size());
+        here.layers->forward(*f.kept, item_for(i.item, in), losses);
         with_->backend.wait();
-        end_forward(i, loss, in);
+        end_forward(i, losses, in);
         break;
     }
     case send_activation:

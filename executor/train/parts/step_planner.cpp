@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "executor/plan/planning.hpp"
+#include "rheo/pipeline/repair_groups.hpp"
 
 namespace rheo::inline v0 {
 
@@ -26,14 +27,43 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
         for (auto const& work : first_.work) {
             chosen.shares.push_back(static_cast<int>(work.size()));
         }
-        return plan_as_chosen(holdings, known_, rules_, std::move(chosen));
+        return shares_stages() ? of_groups(holdings, std::move(chosen)) : plan_as_chosen(holdings, known_, rules_, std::move(chosen));
     }
-    if (has_groups(begins ? first_.pipelines : in_force.pipelines)) {
-        // In force: what is told is no whole layer, so the plan says that the state is lost, and the job resumes from its newest checkpoint, where it begins.
-        auto chosen = begins ? groups_of_the_rest(holdings) : failure{"groups begin anew after a loss"};
-        return chosen ? plan_as_chosen(holdings, known_, rules_, *std::move(chosen)) : membership_plan{replan(holdings, known_, std::move(chosen)), {}, {}};
+    if (shares_stages()) {
+        auto plan = of_groups(holdings, begins ? groups_of_the_rest(holdings) : repaired_groups(holdings, in_force, departing));
+        // What is left of the groups may lack a cell that others still hold, in other places: then places are dealt anew.
+        return begins || plan.error.empty() ? plan : of_groups(holdings, groups_of_the_rest(holdings));
     }
     return plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
+}
+
+/// The plan that puts the members into pipelines of groups: what they hold and get are cells.
+membership_plan step_planner::of_groups(std::vector<rank_holdings> const& holdings, result<recomposition> chosen) const
+{
+    membership_plan plan{replan(holdings, known_, std::move(chosen)), {}, {}};
+    if (plan.error.empty() && plan.salvage.lost.empty()) {
+        plan.message =
+            to_string(survivability_of(plan.salvage.after, tensor_bytes_of(known_.state, element_bytes(known_.formats)), nodes_of(holdings, rules_.node_size)));
+    }
+    return plan;
+}
+
+/// The groups that are in force without those that are lost or leave.
+result<recomposition> step_planner::repaired_groups(std::vector<rank_holdings> const& holdings, membership_plan const& in_force,
+                                                    std::vector<rank_id> const& departing) const
+{
+    std::vector<rank_id> staying;
+    for (auto const& holds : holdings) {
+        if (std::find(departing.begin(), departing.end(), holds.rank) == departing.end()) {
+            staying.push_back(holds.rank);
+        }
+    }
+    auto const fits = [&](pipeline_instance const& pipeline) {
+        plan alone{.schedule = first_.schedule, .pipelines = {pipeline}, .work = deal(std::vector{job_->microbatches()}), .spares = {}, .slices = first_.slices};
+        choose_recomputation(alone, job_->model, job_->config);
+        return memory_error(alone, job_->model, job_->config).empty();
+    };
+    return repair_groups(in_force.pipelines, staying, job_->microbatches(), known_.wanted.failures, fits);
 }
 
 /// Pipelines of groups for fewer ranks than at launch, of the planner's sizes; of smaller groups where there are too few ranks.

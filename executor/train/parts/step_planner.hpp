@@ -4,7 +4,6 @@
 // Plans of a training: that of a membership, and the one for a whole step that follows from it. A function of what all ranks know, so every rank comes
 // to the same plan by itself.
 
-#include <algorithm>
 #include <vector>
 
 #include "executor/train/job.hpp"
@@ -29,13 +28,10 @@ public:
     plan section(membership_plan const& on, section_work work) const;
 
     /// Whether places would be dealt again between two steps, because a rank that waits would help.
-    bool regroups(membership_plan const& on) const { return !has_groups(on.pipelines) && would_regroup(on, known_, rules_); }
+    bool regroups(membership_plan const& on) const { return !shares_stages() && would_regroup(on, known_, rules_); }
 
-    /// Whether ranks share stages.
-    static bool has_groups(std::vector<pipeline_instance> const& pipelines)
-    {
-        return std::any_of(pipelines.begin(), pipelines.end(), [](pipeline_instance const& pipeline) { return rheo::has_groups(pipeline); });
-    }
+    /// Whether ranks may share stages: holdings are of cells then (plan/cells.hpp).
+    bool shares_stages() const { return known_.cells_per_layer > 1; }
 
     /// The plans to which losses may lead.
     contingency_plans contingencies(membership_plan const& on) const { return {whole_step(on), on, known_, rules_}; }
@@ -43,6 +39,9 @@ public:
     replanning const& known() const { return known_; }
 
 private:
+    membership_plan of_groups(std::vector<rank_holdings> const& holdings, result<recomposition> chosen) const;
+    result<recomposition> repaired_groups(std::vector<rank_holdings> const& holdings, membership_plan const& in_force,
+                                          std::vector<rank_id> const& departing) const;
     result<recomposition> groups_of_the_rest(std::vector<rank_holdings> const& holdings) const;
 
     job const* job_;

@@ -84,7 +84,9 @@ void add_uses_of_shards(collection& state, layer_description const& layer, layer
             }
         }
         if (auto const kind = all.first().ops[o].own.kind; kind == op_kind::cross_entropy || kind == op_kind::loss_gradient) {
-            add_use(state, tensor_info{std::string{loss_name}, {1, 2}, {}, false, false, {}, {}, {}}, {{}, id, no_parameter, 0});
+            for (int j = 0; j < layer.shards; ++j) {  // each counts the targets in its part of the vocabulary
+                add_use(state, tensor_info{std::string{loss_name}, {1, 2}, {}, false, false, {}, {}, {}}, {{}, id, no_parameter, j});
+            }
         }
     }
 }

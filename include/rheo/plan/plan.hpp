@@ -136,11 +136,24 @@ constexpr std::vector<std::vector<microbatch_work>> deal(array_view<int const> s
     return work;
 }
 
+/// The ranks of the stage that most ranks share.
+template <class OnlyWhenCalled = void>
+constexpr int largest_group(plan const& p)
+{
+    std::size_t largest = 1;
+    for (auto const& pipeline : p.pipelines) {
+        for (auto const& stage : pipeline.stages) {
+            largest = std::max(largest, stage.size());
+        }
+    }
+    return static_cast<int>(largest);
+}
+
 /// Whether several ranks share a stage somewhere.
 template <class OnlyWhenCalled = void>
 constexpr bool has_groups(plan const& p)
 {
-    return std::any_of(p.pipelines.begin(), p.pipelines.end(), [](pipeline_instance const& pipeline) { return has_groups(pipeline); });
+    return largest_group(p) > 1;
 }
 
 /// Whether any stage evicts activations and recomputes them.

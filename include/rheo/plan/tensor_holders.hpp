@@ -18,10 +18,7 @@ namespace rheo::inline v0 {
 /// Whether a rank with these layers and shards makes the use.
 constexpr bool makes_use(use_info const& use, array_view<layer_span const> layers, shard_range run)
 {
-    if (use.shard < run.begin || use.shard >= run.end) {
-        return use.parameter < 0 && contains(layers, use.layer);  // the loss: every member counts its own targets
-    }
-    return contains(layers, use.layer);
+    return use.shard >= run.begin && use.shard < run.end && contains(layers, use.layer);
 }
 
 /// Whether a rank with these layers and shards holds the tensor.

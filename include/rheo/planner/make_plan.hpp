@@ -20,6 +20,7 @@
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/recompose_nodes.hpp"
 #include "rheo/pipeline/template_set.hpp"
+#include "rheo/plan/cells.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/planner/detail/text.hpp"
 #include "rheo/planner/initial_plan.hpp"
@@ -291,18 +292,20 @@ result<initial_plan> plan_of_groups(model_description const& model, planning_req
 /// What members know of nodes and spares when the membership changes.
 constexpr membership_rules membership_rules_of(planning_request const& request) { return {.node_size = request.node_size, .reserved_spares = request.spares}; }
 
-/// What every rank keeps, to plan again after a loss. @param ranks at launch
+/// What every rank keeps, to plan again after a loss: in cells where ranks share stages. @param ranks at launch
 template <class OnlyWhenCalled = void>
 replanning make_replanning(model_description const& model, planning_request const& request, int ranks)
 {
-    return {.state = state_of(model),
-            .layers = static_cast<int>(model.layers.size()),
+    auto const cells = request.tensor.is_one() ? 1 : grid_of(model);
+    return {.state = cells == 1 ? state_of(model) : by_cells(state_of(model), cells),
+            .layers = static_cast<int>(model.layers.size()) * cells,
             .ready = ready_templates(model, request, ranks, request.memory_limit),
             .wanted = {.failures = request.failures,
                        .microbatches = request.microbatches,
                        .losses = {.mtbf = request.mtbf, .copy_rate = request.machine.between_nodes.bandwidth}},
             .round_budget = mebibytes(256),
-            .slices = request.microbatch.slices};
+            .slices = request.microbatch.slices,
+            .cells_per_layer = cells};
 }
 
 }  // namespace rheo::inline v0

@@ -43,6 +43,7 @@ struct replanning {
     role_formats formats = committed_formats;  ///< of a parameter's roles that are committed state
     std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
     int slices = 1;                       ///< of a microbatch, each of which contributes for itself
+    int cells_per_layer = 1;              ///< above 1 state and layers are in cells (plan/cells.hpp)
 };
 
 /// Whole layers of each rank.
@@ -77,7 +78,7 @@ template <class OnlyWhenCalled = void>
 recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known, result<recomposition> chosen, std::vector<node_id> const& node_of = {})
 {
     recovery_plan plan;
-    auto request = salvage_request{holdings, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices};
+    auto request = salvage_request{holdings, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices, known.cells_per_layer};
     plan.salvage = salvage(request);
     plan.error = chosen.error();
     if (!plan.salvage.lost.empty() || !chosen) {

@@ -15,6 +15,7 @@
 
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
+#include "rheo/plan/cells.hpp"
 #include "rheo/recover/salvage_plan.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/array_view.hpp"
@@ -30,6 +31,7 @@ struct salvage_request {
     int layers;                                     ///< of the model
     int microbatches;                               ///< of a step
     int slices = 1;                                 ///< of a microbatch: each contributes for itself
+    int cells_per_layer = 1;                        ///< above 1 holdings, state and `layers` are in cells (plan/cells.hpp)
 };
 
 namespace detail {
@@ -95,7 +97,7 @@ std::vector<rank_holdings> holdings_after(salvage_request const& of)
     for (auto const& before : of.holdings) {
         rank_holdings holds{before.rank, before.version, {}, {}};
         for (auto const& pipeline : of.pipelines) {
-            auto const layers = layers_in(layers_of(pipeline, before.rank));
+            auto const layers = of.cells_per_layer == 1 ? layers_in(layers_of(pipeline, before.rank)) : cells_of(pipeline, before.rank, of.cells_per_layer);
             holds.layers.insert(holds.layers.end(), layers.begin(), layers.end());
         }
         for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
@@ -193,7 +195,7 @@ std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, s
             while (place != work[best].end() && place->microbatch < m) {
                 ++place;
             }
-            work[best].insert(place, microbatch_work{m, deepest});
+            work[best].insert(place, microbatch_work{m, layer_of_cell(deepest, of.cells_per_layer)});
         }
     }
     return work;
@@ -203,7 +205,7 @@ std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, s
 
 /// The salvage of a step: what stays, what moves, what is missing and who makes it. When layers are lost
 /// only `lost` is filled; without pipelines `missing` besides.
-/// @pre sets of different holders of a use are disjoint; each pipeline has all layers and one rank per stage, no rank is in two;
+/// @pre sets of different holders of a use are disjoint; each pipeline has all layers, no rank is in two; with groups holdings are in cells;
 ///      a share per pipeline, one of them positive. Cost: O(uses x ranks^2 + uses x microbatches x layers)
 template <class OnlyWhenCalled = void>
 salvage_plan salvage(salvage_request const& of)

@@ -179,7 +179,7 @@ TEST_CASE("stage: reports its uses, message sizes and loss")
     CHECK(last.output_bytes() == 0);
     CHECK_FALSE(first.has_loss());
     CHECK(last.has_loss());
-    CHECK(last.loss_use() == use_id{static_cast<int>(info.uses.size()) - 1});
+    CHECK(last.loss_uses() == std::vector{use_id{static_cast<int>(info.uses.size()) - 1}});
     CHECK(first.uses().size() == 2 + 12);
     CHECK(last.uses().size() == 12 + 3);
     auto all = first.uses();

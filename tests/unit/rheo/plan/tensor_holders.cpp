@@ -53,13 +53,17 @@ TEST_CASE("tensor_holders: a rank holds what its shards use")
     }
 }
 
-TEST_CASE("tensor_holders: every member of the last stage counts its targets")
+TEST_CASE("tensor_holders: each shard makes uses of its own, of the loss too")
 {
     auto const model = on_grid(gpt_model({.vocabulary = 96, .context = 16, .width = 64, .heads = 4, .blocks = 1}), 2);
     auto const state = state_of(model);
     std::vector const all{layer_span{layer_id{0}, layer_id{3}}};
+    int losses = 0;
     for (auto const& use : state.uses) {
+        losses += use.parameter < 0 ? 1 : 0;
         CHECK(makes_use(use, all, {0, 2}));
-        CHECK(makes_use(use, all, {1, 2}) == (use.shard == 1 || use.parameter < 0));
+        CHECK(makes_use(use, all, {1, 2}) == (use.shard == 1));
+        CHECK_FALSE(makes_use(use, std::vector{layer_span{use.layer + 1, layer_id{3}}}, {0, 2}));
     }
+    CHECK(losses == 2);
 }

@@ -1,0 +1,166 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Pipelines of groups after ranks were lost or leave. Pipelines keep their cuts. A rank that waits takes the shards of one that is gone; where there is none
+// the rest of the group share them, as evenly as can be; a position that has nobody left takes a rank from the largest group of its pipeline; a pipeline
+// that cannot be kept gives its ranks to the others. So there stay as many pipelines, and copies of each cell, as can be; then groups as large as can be.
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/pipeline/recomposition.hpp"
+#include "rheo/units/array_view.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+inline constexpr rank_id gone{-1};
+
+/// A pipeline while its groups are repaired: a lost member leaves a hole, so that the others keep their shards when another rank takes its place.
+struct damaged_pipeline {
+    pipeline_instance before;
+    std::vector<std::vector<rank_id>> groups;
+
+    int members(std::size_t position) const { return static_cast<int>(groups[position].size() - static_cast<std::size_t>(std::ranges::count(groups[position], gone))); }
+    bool has_empty() const
+    {
+        for (std::size_t position = 0; position < groups.size(); ++position) {
+            if (members(position) == 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    pipeline_instance instance() const
+    {
+        auto const where = placement_of(before);
+        pipeline_instance now{before.cuts, {}};
+        for (auto const position : where.positions) {
+            auto group = groups[static_cast<std::size_t>(position)];
+            std::erase(group, gone);
+            now.stages.push_back(std::move(group));
+        }
+        return now;
+    }
+
+    /// Ranks that wait fill holes, those of empty groups first.
+    void fill(std::vector<rank_id>& free, bool only_empty)
+    {
+        for (std::size_t position = 0; position < groups.size(); ++position) {
+            for (auto& member : groups[position]) {
+                if (member == gone && !free.empty() && (!only_empty || members(position) == 0)) {
+                    member = free.front();
+                    free.erase(free.begin());
+                }
+            }
+        }
+    }
+
+    /// A rank of the largest group goes to an empty one. False when no group has two.
+    bool lend()
+    {
+        std::size_t largest = 0, empty = 0;
+        for (std::size_t position = 0; position < groups.size(); ++position) {
+            largest = members(position) > members(largest) ? position : largest;
+            empty = members(position) == 0 ? position : empty;
+        }
+        if (members(largest) < 2) {
+            return false;
+        }
+        auto const lent = std::find_if(groups[largest].rbegin(), groups[largest].rend(), [](rank_id r) { return r != gone; });
+        groups[empty].front() = std::exchange(*lent, gone);
+        return true;
+    }
+};
+
+/// Relative time of a microbatch: that of the position with most layers for each of its ranks.
+inline double slowest_position(pipeline_instance const& pipeline)
+{
+    double slowest = 0;
+    for (auto const& group : groups_of(pipeline)) {
+        slowest = std::max(slowest, static_cast<double>(layer_count(layers_of(pipeline, group.front()))) / static_cast<double>(group.size()));
+    }
+    return slowest;
+}
+
+}  // namespace detail
+
+/// Deals microbatches to pipelines of groups: each to the one that is done first.
+inline std::vector<int> shares_by_speed(array_view<pipeline_instance const> pipelines, int microbatches)
+{
+    std::vector<int> shares(pipelines.size(), 0);
+    std::vector<double> costs;
+    for (auto const& pipeline : pipelines) {
+        costs.push_back(detail::slowest_position(pipeline));
+    }
+    for (int m = 0; m < microbatches; ++m) {
+        std::size_t best = 0;
+        for (std::size_t p = 1; p < pipelines.size(); ++p) {
+            auto const time = [&](std::size_t which) { return (shares[which] + 1) * costs[which]; };
+            best = time(p) < time(best) ? p : best;
+        }
+        ++shares[best];
+    }
+    return shares;
+}
+
+/// @param staying the ranks that have, or may get, a place, ascending  @param failures f of f + 1 copies  @param fits whether the ranks of a pipeline have
+/// the memory for it  @returns why no pipeline can be kept
+template <class Fits>
+result<recomposition> repair_groups(array_view<pipeline_instance const> before, array_view<rank_id const> staying, int microbatches, int failures, Fits const& fits)
+{
+    std::vector<rank_id> free(staying.begin(), staying.end());
+    std::vector<detail::damaged_pipeline> pipelines;
+    for (auto const& pipeline : before) {
+        auto& now = pipelines.emplace_back(detail::damaged_pipeline{pipeline, groups_of(pipeline)});
+        for (auto& group : now.groups) {
+            for (auto& rank : group) {
+                rank = std::binary_search(staying.begin(), staying.end(), rank) ? rank : detail::gone;
+                std::erase(free, rank);
+            }
+        }
+    }
+    auto const fill = [&] {
+        for (bool const only_empty : {true, false}) {
+            for (auto& pipeline : pipelines) {
+                pipeline.fill(free, only_empty);
+            }
+        }
+    };
+    fill();
+    for (std::size_t p = 0; p < pipelines.size();) {
+        bool kept = true;
+        while (kept && pipelines[p].has_empty()) {
+            kept = pipelines[p].lend();
+        }
+        if (kept && fits(pipelines[p].instance())) {
+            ++p;
+            continue;
+        }
+        for (auto const& group : pipelines[p].groups) {
+            std::copy_if(group.begin(), group.end(), std::back_inserter(free), [](rank_id rank) { return rank != detail::gone; });
+        }
+        std::sort(free.begin(), free.end());
+        pipelines.erase(pipelines.begin() + static_cast<std::ptrdiff_t>(p));
+        fill();
+        p = 0;
+    }
+    if (pipelines.empty()) {
+        return failure{"no pipeline of groups can be kept with the " + std::to_string(staying.size()) + " ranks that are left"};
+    }
+    recomposition next{.spares = std::move(free), .degraded = static_cast<int>(pipelines.size()) < failures + 1};
+    for (auto const& pipeline : pipelines) {
+        next.pipelines.push_back(pipeline.instance());
+    }
+    next.shares = shares_by_speed(next.pipelines, microbatches);
+    return next;
+}
+
+}  // namespace rheo::inline v0
