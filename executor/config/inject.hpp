@@ -26,6 +26,9 @@ enum class fault_phase : std::uint8_t {
     input_gradient,   ///< after an input gradient, before it is sent
     weight_gradient,  ///< after a weight gradient
     recompute, ///< after a forward that was recomputed, before its backward
+    gather,        ///< before ranks that share a stage exchange their rows
+    sum,           ///< before they exchange the nodes of a sum, in a forward
+    sum_gradient,  ///< the same in a backward
     reduce,    ///< reductions posted, none awaited
     decide,    ///< before the vote of a finished attempt
     shrink,    ///< in a recovery, before the shrink
@@ -34,8 +37,8 @@ enum class fault_phase : std::uint8_t {
     idle,      ///< the update is done, the next step not begun
 };
 
-inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute", "reduce",
-                                                         "decide",  "shrink",   "copy",           "commit",          "idle"};
+inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute", "gather", "sum",
+                                                         "sum_gradient", "reduce", "decide", "shrink", "copy", "commit", "idle"};
 
 enum class fault_kind : std::uint8_t { kill, stop, hang, drain, slow };
 

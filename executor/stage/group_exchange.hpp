@@ -4,9 +4,16 @@
 // How the ranks of a group exchange inside a stage. The stage says what goes to whom; how it gets there is not its concern.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace rheo::inline v0 {
+
+enum class exchange_kind : std::uint8_t {
+    gather,        ///< each member's rows, or statistics, to all
+    sum,           ///< nodes of a sum to who has the rows
+    sum_gradient,  ///< the same in a backward
+};
 
 class group_exchange {
 public:
@@ -23,7 +30,7 @@ public:
 
     /// Sends and receives; all of it is done on return. Between two members messages arrive in the order in which they are listed. All members make the same
     /// calls in the same order. Data lie in the backend's memory for messages. @throws what the transport does when a member is lost
-    virtual void exchange(std::span<outgoing const> out, std::span<incoming const> in) = 0;
+    virtual void exchange(exchange_kind kind, std::span<outgoing const> out, std::span<incoming const> in) = 0;
 };
 
 }  // namespace rheo::inline v0

@@ -199,7 +199,8 @@ void stage::weight_gradient(activation& a, stage_item const& item, layer_id lowe
     release(a);
 }
 
-void stage::exchange_on_host(stage_item const& item, std::span<group_exchange::outgoing const> out, std::span<group_exchange::incoming const> in)
+void stage::exchange_on_host(stage_item const& item, exchange_kind kind, std::span<group_exchange::outgoing const> out,
+                             std::span<group_exchange::incoming const> in)
 {
     if (out.empty() && in.empty()) {
         return;
@@ -213,10 +214,10 @@ void stage::exchange_on_host(stage_item const& item, std::span<group_exchange::o
         }
         adding_.clear();
     }
-    item.exchange->exchange(out, in);
+    item.exchange->exchange(kind, out, in);
 }
 
-void stage::exchange(stage_item const& item, std::span<part_of_memory const> out, std::span<part_of_memory const> in)
+void stage::exchange(stage_item const& item, exchange_kind kind, std::span<part_of_memory const> out, std::span<part_of_memory const> in)
 {
     if (out.empty() && in.empty()) {
         return;
@@ -249,7 +250,7 @@ void stage::exchange(stage_item const& item, std::span<part_of_memory const> out
         received.push_back({part.member, place_of(part)});
     }
     backend_->wait();
-    exchange_on_host(item, sent, received);
+    exchange_on_host(item, kind, sent, received);
     for (std::size_t i = 0; stages && i < in.size(); ++i) {
         backend_->copy(in[i].data.data(), received[i].data.data(), in[i].data.size());
     }

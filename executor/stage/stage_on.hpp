@@ -268,7 +268,7 @@ private:
     template <class T>
     void gather(T* matrix, std::int64_t width);
     template <class Part>
-    void sum_to_strips(Part const& part_of, compute* room, storage const* bias, std::int64_t width, storage* to);
+    void sum_to_strips(exchange_kind kind, Part const& part_of, compute* room, storage const* bias, std::int64_t width, storage* to);
     template <class Part>
     compute* add_up_node(shard_range node, Part const& part_of, std::int64_t width);
     void collect(std::size_t index, storage* matrix);

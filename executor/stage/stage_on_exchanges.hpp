@@ -29,8 +29,8 @@ void stage_on<Kernels>::pass::exchange(std::size_t index)
     case shard_op_kind::gather_rows: return gather(slot(0, o.z[0]), o.out_width);
     case shard_op_kind::collect_rows: return collect(index, slot(0, o.z[0]));
     case shard_op_kind::sum_shards:
-        return sum_to_strips([&, width = o.out_width](std::size_t j) { return partial(j, width); }, partial(shards(), o.out_width), parameter(0, index, 1),
-                             o.out_width, slot(0, o.z[0]));
+        return sum_to_strips(exchange_kind::sum, [&, width = o.out_width](std::size_t j) { return partial(j, width); }, partial(shards(), o.out_width),
+                             parameter(0, index, 1), o.out_width, slot(0, o.z[0]));
     }
 }
 
@@ -40,7 +40,8 @@ void stage_on<Kernels>::pass::exchange_gradient(std::size_t index)
 {
     auto const& [kind, o, column, part, count, positions] = op_of(0, index);
     if (kind == shard_op_kind::gather_rows) {
-        sum_to_strips([this, z = o.z[0]](std::size_t j) { return partial_gradient_of(j, z); }, partial(0, 0), nullptr, o.out_width, gradient_of(0, o.x[0]));
+        sum_to_strips(exchange_kind::sum_gradient, [this, z = o.z[0]](std::size_t j) { return partial_gradient_of(j, z); }, partial(0, 0), nullptr,
+                      o.out_width, gradient_of(0, o.x[0]));
     } else {
         gather(gradient_of(0, o.z[0]), o.out_width);
     }
@@ -65,14 +66,14 @@ void stage_on<Kernels>::pass::gather(T* matrix, std::int64_t width)
             received.push_back({m, rows_at(member_rows(m))});
         }
     }
-    self.exchange(item, sent, received);
+    self.exchange(item, exchange_kind::gather, sent, received);
 }
 
 /// The sum of what the shards computed apart, on the rows that this rank has, as it is stored.
 /// @param part_of shard of this rank -> what it computed, [rows, width]  @param room for what comes from other members
 template <class Kernels>
 template <class Part>
-void stage_on<Kernels>::pass::sum_to_strips(Part const& part_of, compute* room, storage const* bias, std::int64_t width, storage* to)
+void stage_on<Kernels>::pass::sum_to_strips(exchange_kind kind, Part const& part_of, compute* room, storage const* bias, std::int64_t width, storage* to)
 {
     typename Kernels::sum_of_shards sum{.rows = rows(), .width = width, .count = 0, .nodes = {}, .bias = bias, .output = to};
     if (self.group_.is_alone()) {
@@ -105,7 +106,7 @@ void stage_on<Kernels>::pass::sum_to_strips(Part const& part_of, compute* room, 
             }
         }
     }
-    self.exchange(item, sent, received);
+    self.exchange(item, kind, sent, received);
     sum.rows = own.count();
     sum.output = to + own.begin * width;
     if (sum.rows > 0) {
@@ -173,7 +174,7 @@ void stage_on<Kernels>::pass::collect(std::size_t index, storage* matrix)
             from.resize(rows_from(m, member_rows(self_member)).size() * width);
             received.push_back({m, std::as_writable_bytes(std::span{from})});
         }
-        self.exchange_on_host(item, sent, received);
+        self.exchange_on_host(item, exchange_kind::gather, sent, received);
         for (int m = 0; m < members(); ++m) {
             std::size_t next = 0;
             for (auto const r : m == self_member ? std::vector<std::size_t>{} : rows_from(m, member_rows(self_member))) {
@@ -203,7 +204,7 @@ void stage_on<Kernels>::pass::loss_of_shards(std::size_t index, std::span<loss_s
             received.push_back({m, std::as_writable_bytes(statistics_of(run_of(m)))});
         }
     }
-    self.exchange(item, sent, received);
+    self.exchange(item, exchange_kind::gather, sent, received);
     bool const of_each = losses.size() > 1;
     for (std::size_t j = 0; j < shards(); ++j) {
         auto const& o = op_of(j, index);

@@ -190,7 +190,10 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     meter_.reset_peak();
     recompute_buffers_.reserve(with_->backend.own(),
                                std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
-    member_exchange between_members{group_, messages};
+    member_exchange between_members{group_, messages, [&](exchange_kind kind) {
+                                        constexpr fault_phase phases[] = {fault_phase::gather, fault_phase::sum, fault_phase::sum_gradient};
+                                        with_->inject.at(phases[static_cast<std::size_t>(kind)], context.step, context.attempt);
+                                    }};
     section const in{context, messages, wanted, contributed, evaluation, group_.size() > 1 ? &between_members : nullptr};
     bool awaiting = false;
     auto const sums_go_on = [&] {  // beside the computations

@@ -3,7 +3,9 @@
 
 // The exchange of a stage's group by messages of the generation.
 
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "executor/mpi/messenger.hpp"
@@ -13,12 +15,16 @@ namespace rheo::inline v0 {
 
 class member_exchange final : public group_exchange {
 public:
-    /// @param group the ranks of the group, this one among them @pre `messages` outlives it
-    member_exchange(std::vector<rank_id> const& group, mpi::messenger& messages) : group_{&group}, messages_{&messages} {}
+    /// @param group the ranks of the group, this one among them  @param begins called before each exchange @pre `messages` outlives it
+    member_exchange(std::vector<rank_id> const& group, mpi::messenger& messages, std::function<void(exchange_kind)> begins = [](exchange_kind) {})
+        : group_{&group}, messages_{&messages}, begins_{std::move(begins)}
+    {
+    }
 
     /// @throws mpi::peer_lost
-    void exchange(std::span<outgoing const> out, std::span<incoming const> in) override
+    void exchange(exchange_kind kind, std::span<outgoing const> out, std::span<incoming const> in) override
     {
+        begins_(kind);
         std::vector<mpi::messenger::ticket> tickets;
         auto const rank = [&](int member) { return (*group_)[static_cast<std::size_t>(member)]; };
         for (auto const& one : in) {
@@ -39,6 +45,7 @@ public:
 private:
     std::vector<rank_id> const* group_;
     mpi::messenger* messages_;
+    std::function<void(exchange_kind)> begins_;
 };
 
 }  // namespace rheo::inline v0

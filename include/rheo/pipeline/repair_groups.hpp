@@ -3,10 +3,11 @@
 
 // Pipelines of groups after ranks were lost or leave. Pipelines keep their cuts. A rank that waits takes the shards of one that is gone; where there is none
 // the rest of the group share them, as evenly as can be; a position that has nobody left takes a rank from the largest group of its pipeline; a pipeline
-// that cannot be kept gives its ranks to the others. So there stay as many pipelines, and copies of each cell, as can be; then groups as large as can be.
+// that cannot be kept, of several the one with most positions, gives its ranks to the others. So there stay as many pipelines, and copies of each cell, as can be; then groups as large as can be.
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,23 +135,28 @@ result<recomposition> repair_groups(array_view<pipeline_instance const> before, 
             }
         }
     };
-    fill();
-    for (std::size_t p = 0; p < pipelines.size();) {
-        bool kept = true;
-        while (kept && pipelines[p].has_empty()) {
-            kept = pipelines[p].lend();
+    auto const is_kept = [&](detail::damaged_pipeline& pipeline) {
+        bool lends = true;
+        while (lends && pipeline.has_empty()) {
+            lends = pipeline.lend();
         }
-        if (kept && fits(pipelines[p].instance())) {
-            ++p;
-            continue;
+        return lends && fits(pipeline.instance());
+    };
+    for (fill(); !pipelines.empty(); fill()) {
+        auto worst = pipelines.size();
+        for (std::size_t p = 0; p < pipelines.size(); ++p) {
+            if (!is_kept(pipelines[p]) && (worst == pipelines.size() || pipelines[p].groups.size() >= pipelines[worst].groups.size())) {
+                worst = p;
+            }
         }
-        for (auto const& group : pipelines[p].groups) {
+        if (worst == pipelines.size()) {
+            break;
+        }
+        for (auto const& group : pipelines[worst].groups) {
             std::copy_if(group.begin(), group.end(), std::back_inserter(free), [](rank_id rank) { return rank != detail::gone; });
         }
         std::sort(free.begin(), free.end());
-        pipelines.erase(pipelines.begin() + static_cast<std::ptrdiff_t>(p));
-        fill();
-        p = 0;
+        pipelines.erase(pipelines.begin() + static_cast<std::ptrdiff_t>(worst));
     }
     if (pipelines.empty()) {
         return failure{"no pipeline of groups can be kept with the " + std::to_string(staying.size()) + " ranks that are left"};

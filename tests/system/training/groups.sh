@@ -65,9 +65,9 @@ train untied 1 --set plan.pipelines=[1] "${untied[@]}"
 train untied_shared 3 --set plan.pipelines=[3] --set plan.tensor=[1,2] "${untied[@]}"
 alike "a table that is not tied" untied untied_shared
 
-# A loss: the job resumes from its newest checkpoint with the groups that are left, in smaller ones where there are too few.
+# The only copy of a cell: the job resumes from its newest checkpoint with the groups that are left, in smaller ones where there are too few.
 same lost 4 --set plan.pipelines=[4] --set plan.tensor=2 --set checkpoint.every_steps=1 --inject kill:3@4:backward
-expect "from a checkpoint" 1 "$(grep -c '^state lost: ranks share stages.*; resuming from the checkpoint of step' lost.out)"
+expect "from a checkpoint" 1 "$(grep -c '^state lost: no survivor holds a copy of layer 2 .*, shard 2, .*; resuming from the checkpoint of step' lost.out)"
 same fewer 3 --set plan.pipelines=[3] --set plan.tensor=3 --set checkpoint.every_steps=1 --inject kill:0@4:forward
 train gone 2 --set plan.pipelines=[2] --set plan.tensor=2 --set checkpoint.every_steps=100 --inject kill:1@2:reduce
 expect "without a checkpoint the state is lost" 6 $?

@@ -29,7 +29,7 @@ public:
     public:
         member(mailbox& box, int self) : box_{&box}, self_{self} {}
 
-        void exchange(std::span<outgoing const> out, std::span<incoming const> in) override
+        void exchange(exchange_kind, std::span<outgoing const> out, std::span<incoming const> in) override
         {
             std::unique_lock lock{box_->mutex_};
             for (auto const& o : out) {

@@ -63,7 +63,7 @@ TEST_CASE("tensor_holders: each shard makes uses of its own, of the loss too")
         losses += use.parameter < 0 ? 1 : 0;
         CHECK(makes_use(use, all, {0, 2}));
         CHECK(makes_use(use, all, {1, 2}) == (use.shard == 1));
-        CHECK_FALSE(makes_use(use, std::vector{layer_span{use.layer + 1, layer_id{3}}}, {0, 2}));
+        CHECK_FALSE(makes_use(use, std::vector{layer_span{layer_id{use.layer.value + 1}, layer_id{4}}}, {0, 2}));
     }
     CHECK(losses == 2);
 }
