@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/checkpoint/checkpoint_entry.hpp"
 #include "rheo/reshard/detail/box_sets.hpp"
 #include "rheo/reshard/detail/join_boxes.hpp"
 #include "rheo/reshard/layout_fault.hpp"
