@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 
 namespace {
 
-[[noreturn]] void refuse(std::string const& name, std::string const& what) { throw exit_error{exit_code::usage, fmt::format("{}: {}", name, what)}; }
+[[noreturn]] void refuse(std::string const& name, std::string const& reason) { throw exit_error{exit_code::usage, fmt::format("{}: {}", name, reason)}; }
 
 /// A box with a dimension of length one before it.
 nd_box below_one(nd_box const& box) { return {{0, 1}, box[0]}; }
