@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPT's state goes from 4 tensor and 2 pipeline parallel ranks to 2 and 4: the compiler makes the plan and replays it.
-#include <algorithm>
+// A GPT's state goes from 4 tensor and 2 pipeline parallel ranks to 2 and 4: the compiler makes the plans and replays one.
+#include <array>
 #include <cstdio>
 
 #include <rheo/model/model.hpp>
@@ -22,21 +22,39 @@ static_assert(sound_layout<before>);
 static_assert(sound_layout<after>);
 static_assert(proved_reshard<before, after>);
 
+struct summary {
+    reshard_certificate certificate;
+    std::size_t transfers;
+    std::array<rank_id, 8> taken;  ///< by place
+};
+
+constexpr summary summary_of(rank_choice ranks)
+{
+    auto const [plan, fault] = try_reshard({.from = before::layout(), .to = after::layout(), .ranks = ranks, .round_budget = kibibytes(16)});
+    summary made{plan.certificate, plan.transfers.size(), {}};
+    for (auto const& [place, rank] : plan.taken) {
+        made.taken[at(place)] = rank;
+    }
+    return made;
+}
+
+constexpr auto pinned = summary_of(rank_choice::pinned);
+constexpr auto any = summary_of(rank_choice::any);
+
+void print(char const* ranks, summary const& made)
+{
+    auto const& is = made.certificate;
+    std::printf("%s: %lld bytes in %zu transfers and %lld rounds\n", ranks, static_cast<long long>(is.moved.value.count), made.transfers,
+                static_cast<long long>(is.rounds.value));
+    std::printf("  largest send %lld (least possible %lld), largest receive %lld\n", static_cast<long long>(is.largest_send.value.count),
+                static_cast<long long>(is.largest_send.bound.count), static_cast<long long>(is.largest_receive.value.count));
+}
+
 int main()
 {
-    for (auto const ranks : {rank_choice::pinned, rank_choice::any}) {
-        auto const plan = plan_reshard({.from = before::layout(), .to = after::layout(), .ranks = ranks, .round_budget = kibibytes(16)});
-        if (!plan) {
-            std::puts(plan.error().c_str());
-            return 1;
-        }
-        auto const& is = plan->certificate;
-        std::printf("%s: %lld bytes in %zu transfers and %lld rounds\n", ranks == rank_choice::pinned ? "pinned ranks" : "any ranks",
-                    static_cast<long long>(is.moved.value.count), plan->transfers.size(), static_cast<long long>(is.rounds.value));
-        std::printf("  largest send %lld (least possible %lld), largest receive %lld\n", static_cast<long long>(is.largest_send.value.count),
-                    static_cast<long long>(is.largest_send.bound.count), static_cast<long long>(is.largest_receive.value.count));
-        for (auto const& [place, rank] : plan->taken) {
-            std::printf("%splace %d: rank %d%s", place.value == 0 ? "  " : ", ", place.value, rank.value, place.value == 7 ? "\n" : "");
-        }
+    print("pinned ranks", pinned);
+    print("any ranks", any);
+    for (std::size_t place = 0; place < any.taken.size(); ++place) {
+        std::printf("%splace %zu: rank %d%s", place == 0 ? "  " : ", ", place, any.taken[place].value, place == 7 ? "\n" : "");
     }
 }

@@ -12,8 +12,8 @@
 #include <range/v3/view/enumerate.hpp>
 #include <range/v3/view/zip.hpp>
 
+#include "executor/checkpoint/checkpoint_entry.hpp"
 #include "executor/checkpoint/checkpoint_files.hpp"
-#include "executor/checkpoint/checkpoint_manifest.hpp"
 #include "executor/config/strict_json.hpp"
 #include "rheo/units/exit_error.hpp"
 

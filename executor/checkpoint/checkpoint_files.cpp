@@ -19,9 +19,9 @@ namespace rheo::inline v0 {
 namespace {
 
 /// A file that cannot be read is bad data; one that cannot be written is the fault of its surroundings.
-[[noreturn]] void refuse(exit_code code, std::filesystem::path const& path, char const* what, int error)
+[[noreturn]] void refuse(exit_code code, std::filesystem::path const& path, char const* action, int error)
 {
-    throw exit_error{code, fmt::format("'{}' cannot be {}: {}", path.string(), what, std::strerror(error))};
+    throw exit_error{code, fmt::format("'{}' cannot be {}: {}", path.string(), action, std::strerror(error))};
 }
 
 /// Repeats a system call that a signal interrupted.

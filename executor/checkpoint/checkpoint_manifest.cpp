@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "executor/checkpoint/checkpoint_entry.hpp"
+#include "executor/checkpoint/manifest_coverage.hpp"
 #include "executor/config/strict_json.hpp"
-#include "kernels/digest/digest.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -22,8 +22,6 @@ using json = nlohmann::json;
 constexpr int depth_of_manifest = 8;
 constexpr std::int64_t most_rows = std::int64_t{1} << 40;
 constexpr std::int64_t most_elements = std::int64_t{1} << 58;
-constexpr std::size_t most_boxes = 4096;  ///< of one tensor's role: they are compared in pairs
-constexpr tensor_role kept_roles[] = {tensor_role::parameter, tensor_role::first_moment, tensor_role::second_moment};
 
 json to_json(checkpoint_file const& file)
 {
@@ -164,49 +162,6 @@ checkpoint_manifest about_from(json const& value)
     return m;
 }
 
-/// Each box of each parameter's roles is there exactly once, and nothing else.
-void check_coverage(checkpoint_manifest const& manifest)
-{
-    std::map<std::pair<std::string_view, tensor_role>, std::vector<index_box>> boxes;
-    for (auto const& tensor : manifest.tensors) {
-        if (!tensor.of.empty() && std::none_of(manifest.tensors.begin(), manifest.tensors.end(), [&](auto const& t) { return t.name == tensor.of; })) {
-            throw json_error{fmt::format("has '{}', a part of '{}', but no such tensor", tensor.name, tensor.of)};
-        }
-        for (auto const role : kept_roles) {
-            if (!boxes.try_emplace({tensor.name, role}).second) {
-                throw json_error{fmt::format("has the tensor '{}' twice", tensor.name)};
-            }
-        }
-    }
-    for (auto const& file : manifest.files) {
-        for (auto const& entry : file.entries) {
-            auto const found = boxes.find({entry.tensor, entry.role});
-            if (found == boxes.end()) {
-                throw json_error{fmt::format("has an entry of '{}' in '{}', but no such tensor", entry.tensor, file.name)};
-            }
-            found->second.push_back(entry.box);
-        }
-    }
-    for (auto const& tensor : manifest.tensors) {
-        for (auto const role : kept_roles) {
-            auto const& all = boxes.at({tensor.name, role});
-            std::int64_t count = 0;
-            bool good = all.size() <= most_boxes;
-            for (std::size_t i = 0; good && i < all.size(); ++i) {
-                // Within the tensor first: the product of the extents of any other box may overflow.
-                good = intersection(all[i], whole(tensor.shape)) == all[i] && elements(all[i]) > 0;
-                count += good ? elements(all[i]) : 0;
-                for (std::size_t k = 0; good && k < i; ++k) {
-                    good = elements(intersection(all[i], all[k])) == 0;
-                }
-            }
-            if (!good || count != (tensor.is_parameter ? elements(tensor.shape) : 0)) {
-                throw json_error{fmt::format("does not have each element of '{}' ({}) in exactly one file", tensor.name, name_of(role))};
-            }
-        }
-    }
-}
-
 template <class Read>
 auto with_name(std::string const& name, Read read)
 {
@@ -240,33 +195,6 @@ state_digest digest_of_entries(checkpoint_manifest const& manifest)
 }
 
 }  // namespace
-
-std::string_view name_of(tensor_role role)
-{
-    constexpr std::string_view names[] = {"parameter", "first_moment", "second_moment", "accumulator"};
-    return names[static_cast<std::size_t>(role)];
-}
-
-std::string entry_name(checkpoint_entry const& entry, tensor_shape shape)
-{
-    auto name = entry.role == tensor_role::parameter ? entry.tensor : fmt::format("{}/{}", name_of(entry.role), entry.tensor);
-    auto const& b = entry.box;
-    return b == whole(shape) ? name : fmt::format("{}[{}:{},{}:{}]", name, b.row_begin, b.row_end, b.column_begin, b.column_end);
-}
-
-state_digest digest_of_box(checkpoint_entry const& entry, tensor_shape shape, std::span<float const> values)
-{
-    auto const& box = entry.box;
-    auto const full_rows = box.column_begin == 0 && box.column_end == shape.columns;
-    auto const run = full_rows ? elements(box) : box.column_end - box.column_begin;  // elements that follow each other in the tensor
-    state_digest sum;
-    for (auto row = box.row_begin; !values.empty(); ++row) {
-        auto const count = std::min(static_cast<std::size_t>(run), values.size());
-        sum += host::digest_of(entry.tensor, entry.role, row * shape.columns + box.column_begin, values.first(count));
-        values = values.subspan(count);
-    }
-    return sum;
-}
 
 state_digest checkpoint_manifest::digest() const
 {

@@ -1,10 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The text forms behind executor/checkpoint/checkpoint.hpp: what a part says about its files before it is published, and how boxes of
-// tensors are called in files. Only the writer and the reader of checkpoints know them.
+// The text forms behind executor/checkpoint/checkpoint.hpp: what a part says about its files before it is published, and what a checkpoint says of
+// its state. Only the writer and the reader of checkpoints know them.
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,15 +37,5 @@ struct state_manifest {
 /// @throws exit_error
 state_manifest parse_state(std::string_view text, std::string const& name);
 std::string format_state(state_manifest const& state);
-
-/// "parameter", "first_moment", "second_moment".
-std::string_view name_of(tensor_role role);
-
-/// The name that a box has in a file: the tensor's, with the role before it unless it is a parameter, and the box behind it unless
-/// it is the whole tensor: "first_moment/wte.weight[0:128,0:64]".
-std::string entry_name(checkpoint_entry const& entry, tensor_shape shape);
-
-/// The digest of a box's values as parts of their tensor. @param values row-major within the box
-state_digest digest_of_box(checkpoint_entry const& entry, tensor_shape shape, std::span<float const> values);
 
 }  // namespace rheo::inline v0

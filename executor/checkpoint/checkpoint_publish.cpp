@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/checkpoint/checkpoint_entry.hpp"
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/checkpoint_manifest.hpp"
 #include "executor/checkpoint/huggingface.hpp"
@@ -106,13 +107,14 @@ void write_text(fs::path const& path, std::string const& text, std::function<voi
 }
 
 /// What the parts on disk say, as one manifest; reading it back proves that they make a whole.
-std::string make_manifest(fs::path const& folder, checkpoint_publication const& what)
+std::string make_manifest(fs::path const& folder, checkpoint_publication const& publication)
 {
-    checkpoint_manifest manifest{RHEO_VERSION, what.step, what.generation, what.tensors, what.fingerprint, what.config, what.data_digest, {}};
-    for (auto const rank : what.parts) {
+    checkpoint_manifest manifest{
+        RHEO_VERSION, publication.step, publication.generation, publication.tensors, publication.fingerprint, publication.config, publication.data_digest, {}};
+    for (auto const rank : publication.parts) {
         auto const path = folder / part_file(rank);
         auto part = parse_part(read_file(path, most_part_bytes), path.string());
-        if (part.rank != rank || part.step != what.step || part.generation != what.generation) {
+        if (part.rank != rank || part.step != publication.step || part.generation != publication.generation) {
             throw exit_error{exit_code::bad_data,
                              fmt::format("'{}' is of rank {}, step {}, generation {}", path.string(), part.rank.value, part.step.value, part.generation.value)};
         }
@@ -225,19 +227,19 @@ void remove_unfinished(fs::path const& run_folder, step_id step, generation_id g
     fs::remove_all(unfinished_folder(run_folder, step, generation), ignored);
 }
 
-std::string publish_parts(fs::path const& run_folder, checkpoint_publication const& what, std::function<void(checkpoint_point)> const& at)
+std::string publish_parts(fs::path const& run_folder, checkpoint_publication const& publication, std::function<void(checkpoint_point)> const& at)
 {
-    auto const folder = unfinished_folder(run_folder, what.step, what.generation);
-    auto const target = checkpoint_folder(run_folder, what.step);
-    write_text(folder / "manifest.json", make_manifest(folder, what), [&] { at(checkpoint_point::manifest_torn); });
-    for (auto const rank : what.parts) {
+    auto const folder = unfinished_folder(run_folder, publication.step, publication.generation);
+    auto const target = checkpoint_folder(run_folder, publication.step);
+    write_text(folder / "manifest.json", make_manifest(folder, publication), [&] { at(checkpoint_point::manifest_torn); });
+    for (auto const rank : publication.parts) {
         std::error_code ignored;
         fs::remove(folder / part_file(rank), ignored);
     }
     sync_folder(folder);
     at(checkpoint_point::manifest);
     std::error_code ignored;
-    if (same_is_there(run_folder, target, what.step, folder)) {
+    if (same_is_there(run_folder, target, publication.step, folder)) {
         fs::remove_all(folder, ignored);
     } else {
         rename_file(folder, target);
@@ -245,8 +247,8 @@ std::string publish_parts(fs::path const& run_folder, checkpoint_publication con
     at(checkpoint_point::renamed);
     sync_folder(run_folder);
     at(checkpoint_point::published);
-    drop_unfinished_checkpoints(run_folder, what.generation);
-    return remove_older(run_folder, what.step, what.keep_last, at);
+    drop_unfinished_checkpoints(run_folder, publication.generation);
+    return remove_older(run_folder, publication.step, publication.keep_last, at);
 }
 
 void drop_unfinished_checkpoints(fs::path const& run_folder, generation_id before)

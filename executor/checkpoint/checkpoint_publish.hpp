@@ -27,6 +27,6 @@ void remove_unfinished(std::filesystem::path const& run_folder, step_id step, ge
 
 /// Makes the parts a checkpoint and removes older ones, and what earlier generations left unfinished. @throws exit_error, exit_error: nothing was published then
 /// @returns what could not be done after publishing (removing an older one); else empty
-std::string publish_parts(std::filesystem::path const& run_folder, checkpoint_publication const& what, std::function<void(checkpoint_point)> const& at);
+std::string publish_parts(std::filesystem::path const& run_folder, checkpoint_publication const& publication, std::function<void(checkpoint_point)> const& at);
 
 }  // namespace rheo::inline v0

@@ -212,16 +212,16 @@ struct checkpoint_writer::impl {
         }
     }
 
-    void publish(checkpoint_publication const& what)
+    void publish(checkpoint_publication const& publication)
     {
         std::string failure;
         bool done = false;
         try {
-            failure = publish_parts(run_folder, what, at);
+            failure = publish_parts(run_folder, publication, at);
             done = true;
         } catch (std::exception const& error) {
             failure = error.what();
-            remove_unfinished(run_folder, what.step, what.generation);
+            remove_unfinished(run_folder, publication.step, publication.generation);
         }
         std::lock_guard const lock{mutex};
         state = done ? writer_state::published : writer_state::failed;
@@ -281,14 +281,14 @@ writing_record checkpoint_writer::written() const
     return impl_->written;
 }
 
-void checkpoint_writer::publish(checkpoint_publication what)
+void checkpoint_writer::publish(checkpoint_publication publication)
 {
     std::lock_guard const lock{impl_->mutex};
     auto& i = *impl_;
     expects(i.state != writer_state::writing && i.state != writer_state::publishing, "a checkpoint is published when its parts are ready, once");
     i.state = writer_state::publishing;
     i.message.clear();
-    i.add([&i, shared = std::make_shared<checkpoint_publication const>(std::move(what))] { i.publish(*shared); });
+    i.add([&i, shared = std::make_shared<checkpoint_publication const>(std::move(publication))] { i.publish(*shared); });
 }
 
 void checkpoint_writer::hand_over()

@@ -107,7 +107,7 @@ public:
 
     /// Starts to publish what all ranks have written; returns at once. @pre all parts are ready; exactly one rank calls it, whether it
     /// has a part itself or not
-    void publish(checkpoint_publication what);
+    void publish(checkpoint_publication publication);
     /// The part at hand belongs to the rank that publishes now: idle again, the files stay. @pre state() is ready
     void hand_over();
     /// Forgets the part at hand: what is being written ends soon and is removed, by and by. A publication continues.

@@ -19,10 +19,10 @@ std::string keys_of(std::vector<config_row> const& rows)
 
 }  // namespace
 
-std::string replaced(std::string text, std::string_view what, std::string_view with)
+std::string replaced(std::string text, std::string_view pattern, std::string_view with)
 {
-    for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += with.size()) {
-        text.replace(at, what.size(), with);
+    for (std::size_t at = 0; (at = text.find(pattern, at)) != text.npos; at += with.size()) {
+        text.replace(at, pattern.size(), with);
     }
     return text;
 }

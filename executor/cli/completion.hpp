@@ -33,8 +33,8 @@ struct command_row {
     std::vector<option_row> options;
 };
 
-/// `text` with each `what` replaced by `with`.
-std::string replaced(std::string text, std::string_view what, std::string_view with);
+/// `text` with each `pattern` replaced by `with`.
+std::string replaced(std::string text, std::string_view pattern, std::string_view with);
 
 /// Scripts for the shells: commands, their options, the words that an option takes, config keys after --set.
 std::string bash_completion(std::vector<command_row> const& commands, std::vector<config_row> const& rows);

@@ -57,15 +57,15 @@ std::optional<checkpoint> find_checkpoint(fs::path const& path)
 /// What is to be converted; the rest is filled in later.
 conversion read_source(convert_options const& options)
 {
-    conversion what;
-    what.form = options.format == "dcp" ? stored_form::distributed : stored_form::checkpoint;
+    conversion request;
+    request.form = options.format == "dcp" ? stored_form::distributed : stored_form::checkpoint;
     if (auto const from = find_checkpoint(options.from)) {
         if (!options.like.empty()) {
             throw exit_error{exit_code::usage,
                              fmt::format("--like is for checkpoints of PyTorch; '{}' says its step and config itself", from->folder().string())};
         }
-        what.from = stored_in(*from);
-        return what;
+        request.from = stored_in(*from);
+        return request;
     }
     if (!looks_distributed(options.from)) {
         throw exit_error{exit_code::bad_data,
@@ -74,16 +74,16 @@ conversion read_source(convert_options const& options)
     auto const keys = read_distributed_checkpoint(options.from);
     auto const about = options.like.empty() ? read_state_manifest(options.from) : std::optional{manifest_of(options.like)};
     if (about) {
-        what.from = named_like(keys, about->about);
-        what.said = about->digest;
-    } else if (what.form == stored_form::distributed) {
-        what.from = keys;
+        request.from = named_like(keys, about->about);
+        request.said = about->digest;
+    } else if (request.form == stored_form::distributed) {
+        request.from = keys;
     } else {
         throw exit_error{exit_code::usage, fmt::format("'{}' has no '{}', and PyTorch's form has no step, config and scales; name a checkpoint that has them "
                                                        "with --like, or write --format dcp",
                                                        options.from, state_file_name)};
     }
-    return what;
+    return request;
 }
 
 array_layout layout_for(convert_options const& options, stored_state const& state)
@@ -109,25 +109,25 @@ array_layout layout_for(convert_options const& options, stored_state const& stat
 
 int convert_checkpoint(convert_options const& options)
 {
-    auto what = read_source(options);
-    what.layout = layout_for(options, what.from);
-    what.memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
-    what.out = options.out;
-    auto const done = convert(what);
+    auto request = read_source(options);
+    request.layout = layout_for(options, request.from);
+    request.memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
+    request.out = options.out;
+    auto const done = convert(request);
     if (options.json) {
         nlohmann::ordered_json report{
             {"schema", 1},         {"out", options.out},       {"format", options.format},         {"layout", options.layout},      {"files", done.files},
             {"boxes", done.boxes}, {"bytes", done.size.count}, {"digest", to_string(done.digest)}, {"same_digest", done.is_as_said}};
-        report["step"] = what.from.about ? nlohmann::ordered_json(what.from.about->step.value) : nlohmann::ordered_json();
+        report["step"] = request.from.about ? nlohmann::ordered_json(request.from.about->step.value) : nlohmann::ordered_json();
         fmt::print("{}\n", report.dump(2));
         return 0;
     }
     fmt::print("{}: {} in layout {}, {} boxes in {} files, {:.2f} MiB\n", options.out,
-               what.from.about ? fmt::format("step {} of '{}'", what.from.about->step.value, what.from.folder.string())
-                               : fmt::format("'{}'", what.from.folder.string()),
+               request.from.about ? fmt::format("step {} of '{}'", request.from.about->step.value, request.from.folder.string())
+                                  : fmt::format("'{}'", request.from.folder.string()),
                options.layout, done.boxes, done.files, in_mebibytes(done.size));
     if (!done.is_as_said) {
-        fmt::print("the values are others than those of step {}: it has no fingerprint, and any run may begin with it\n", what.from.about->step.value);
+        fmt::print("the values are others than those of step {}: it has no fingerprint, and any run may begin with it\n", request.from.about->step.value);
     }
     fmt::print("digest of the state {}\n", to_string(done.digest));
     return 0;

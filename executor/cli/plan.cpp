@@ -81,8 +81,8 @@ int plan(plan_options const& options)
     if (options.memory_mib > 0.0) {
         asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
     }
-    auto const what = make_forecast(first->plan, model, config, asked);
-    std::cout << (options.json ? plan_as_json(first->plan, what) : format_plan(first->plan, model, config, what));
+    auto const forecast = make_forecast(first->plan, model, config, asked);
+    std::cout << (options.json ? plan_as_json(first->plan, forecast) : format_plan(first->plan, model, config, forecast));
     if (!options.json && !clocks.clocks.empty()) {
         fmt::print("\nclocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones (plan --json has them)\n", clocks.time.count,
                    clocks.energy.count, 100.0 * (1.0 - clocks.energy / clocks.at_highest));

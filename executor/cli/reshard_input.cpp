@@ -137,9 +137,9 @@ std::optional<mesh_shape> degrees_in(std::string const& option, std::string cons
 array_layout mesh_layout_of(model_description const& model, mesh_shape mesh, std::string const& option)
 {
     auto const layers = static_cast<int>(model.layers.size());
-    auto const refuse = [&](int count, char const* what, char const* than) {
+    auto const refuse = [&](int count, char const* noun, char const* than) {
         return exit_error{exit_code::usage,
-                          fmt::format("{} {},{},{}: the model has {} {}, fewer than {}", option, mesh.tensor, mesh.pipeline, mesh.data, count, what, than)};
+                          fmt::format("{} {},{},{}: the model has {} {}, fewer than {}", option, mesh.tensor, mesh.pipeline, mesh.data, count, noun, than)};
     };
     if (mesh.pipeline > layers - 2) {
         throw refuse(layers - 2, "blocks", "stages");

@@ -28,15 +28,15 @@ void clock_sweep::committed(joules computing, std::size_t clocks)
 
 void sweep_rows::take(megahertz clock, computed_sums const& sums, std::span<layer_id const> cuts, std::span<seconds const> layer_times, bool throttled)
 {
-    for (auto const& [what, sum] : sums) {
-        auto const span = layers_of(cuts, stage_id{what.first});
+    for (auto const& [computation, sum] : sums) {
+        auto const span = layers_of(cuts, stage_id{computation.first});
         seconds whole{};
         for (auto l = span.begin; l < span.end; ++l) {
             whole += layer_times[at(l)];
         }
         for (auto l = span.begin; l < span.end; ++l) {
             auto const share = layer_times[at(l)] / whole;
-            auto& here = sums_[{l.value, what.second, -clock.count, throttled ? 1 : 0}];
+            auto& here = sums_[{l.value, computation.second, -clock.count, throttled ? 1 : 0}];
             here.count += sum.count;
             here.time += share * sum.time;
             here.energy += share * sum.energy;

@@ -39,22 +39,22 @@ bool skip(std::string_view& text, std::string_view prefix)
 }
 
 /// Reads what follows `from` in `slow:rank@from-to:factor`.
-bool read_slowness(std::string_view text, injected_fault& what)
+bool read_slowness(std::string_view text, injected_fault& fault)
 {
-    return skip(text, "-") && read_number(text, what.until.value) && skip(text, ":") && read_number(text, what.factor) && text.empty() &&
-           what.until >= what.step && what.factor >= 1.0 && what.factor <= 1000.0;
+    return skip(text, "-") && read_number(text, fault.until.value) && skip(text, ":") && read_number(text, fault.factor) && text.empty() &&
+           fault.until >= fault.step && fault.factor >= 1.0 && fault.factor <= 1000.0;
 }
 
-void strike(injected_fault const& what, attempt_id attempt, std::string_view where)
+void strike(injected_fault const& fault, attempt_id attempt, std::string_view where)
 {
     static constexpr char const* done[] = {"ends itself", "stops itself", "hangs"};
     // One write of one line: nothing of it is left in a buffer, and lines of several ranks do not mix.
     char line[128];
-    auto const length = std::snprintf(line, sizeof line, "rheo: rank %d %s in step %lld, attempt %d, at '%s'\n", what.rank.value,
-                                      done[static_cast<std::size_t>(what.kind)], static_cast<long long>(what.step.value), attempt.value, where.data());
+    auto const length = std::snprintf(line, sizeof line, "rheo: rank %d %s in step %lld, attempt %d, at '%s'\n", fault.rank.value,
+                                      done[static_cast<std::size_t>(fault.kind)], static_cast<long long>(fault.step.value), attempt.value, where.data());
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, line, static_cast<std::size_t>(length));
-    if (what.kind != fault_kind::hang) {
-        kill(getpid(), what.kind == fault_kind::kill ? SIGKILL : SIGSTOP);
+    if (fault.kind != fault_kind::hang) {
+        kill(getpid(), fault.kind == fault_kind::kill ? SIGKILL : SIGSTOP);
         return;
     }
     for (;;) {

@@ -117,11 +117,11 @@ state_digest digest_member(json const& object, char const* key)
     return {*high, *low};
 }
 
-std::int64_t integer_of(json const& value, char const* what, integer_limits limits)
+std::int64_t integer_of(json const& value, char const* name, integer_limits limits)
 {
     auto const fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX) : value.is_number_integer();
     if (!fits || value.get<std::int64_t>() < limits.least || value.get<std::int64_t>() > limits.most) {
-        throw json_error{fmt::format("has a '{}' that is not a whole number from {} to {}", what, limits.least, limits.most)};
+        throw json_error{fmt::format("has a '{}' that is not a whole number from {} to {}", name, limits.least, limits.most)};
     }
     return value.get<std::int64_t>();
 }

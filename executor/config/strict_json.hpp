@@ -39,8 +39,8 @@ struct integer_limits {
 };
 
 std::int64_t integer_member(nlohmann::json const& object, char const* key, integer_limits limits);
-/// @param what how the sentence calls the value
-std::int64_t integer_of(nlohmann::json const& value, char const* what, integer_limits limits);
+/// @param name how the sentence calls the value
+std::int64_t integer_of(nlohmann::json const& value, char const* name, integer_limits limits);
 
 /// {"digest": ..., "<kind>": value}: a flipped bit anywhere in the value is seen when it is opened.
 std::string seal(char const* kind, nlohmann::json const& value);

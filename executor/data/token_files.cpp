@@ -246,10 +246,10 @@ std::int32_t token_files::token(piece const& p, std::int64_t i) const
 std::optional<token_files::changed_file> token_files::change() const
 {
     for (auto const& [i, from, file] : ranges::views::zip(ranges::views::ints(std::size_t{0}, pieces_.size()), pieces_, files_)) {
-        if (auto const what = file.change()) {
+        if (auto const change = file.change()) {
             return changed_file{
                 i, fmt::format("data: '{}' was changed in place while the run reads it: {}; data must stay as they are (a new version belongs in a new file)",
-                               from.path, *what)};
+                               from.path, *change)};
         }
     }
     return std::nullopt;

@@ -38,11 +38,11 @@ private:
     int descriptor_;
 };
 
-std::string text_of(link_generation const& what)
+std::string text_of(link_generation const& generation)
 {
     std::ostringstream text;
-    text << "rheo generation " << what.ended.value + 1 << "\nlaunch " << what.launch.value << "\nmembers";
-    for (auto const member : what.members) {
+    text << "rheo generation " << generation.ended.value + 1 << "\nlaunch " << generation.launch.value << "\nmembers";
+    for (auto const member : generation.members) {
         text << ' ' << member.value;
     }
     text << '\n';
@@ -140,14 +140,14 @@ void fence::write(std::string const& text, bool whole) const
     }
 }
 
-bool fence::link(link_generation const& what)
+bool fence::link(link_generation const& generation)
 {
-    auto const text = text_of(what);
-    auto const target = "after-" + std::to_string(what.ended.value);
+    auto const text = text_of(generation);
+    auto const target = "after-" + std::to_string(generation.ended.value);
     bool there = false;
     bool const linked = is_ours(target, text, there);
     if (linked) {
-        return linked_by_member(what);
+        return linked_by_member(generation);
     }
     if (there) {
         return false;
@@ -159,14 +159,14 @@ bool fence::link(link_generation const& what)
         throw_write_error(folder_ / target, descriptor_, error);
     }
     ::unlinkat(descriptor_, room_.c_str(), 0);
-    return (code == 0 || is_ours(target, text, there)) && linked_by_member(what);
+    return (code == 0 || is_ours(target, text, there)) && linked_by_member(generation);
 }
 
 /// The lowest member removes what dead ranks left. @returns true
-bool fence::linked_by_member(link_generation const& what) const
+bool fence::linked_by_member(link_generation const& generation) const
 {
-    if (self_ == what.members.front()) {
-        remove_unlinked(folder_, what);
+    if (self_ == generation.members.front()) {
+        remove_unlinked(folder_, generation);
     }
     return true;
 }
@@ -196,6 +196,6 @@ generation_id last_generation(std::filesystem::path const& folder)
     return last;
 }
 
-bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id self) { return fence{folder, self}.link(what); }
+bool link_generation_file(std::filesystem::path const& folder, link_generation const& generation, rank_id self) { return fence{folder, self}.link(generation); }
 
 }  // namespace rheo::inline v0

@@ -34,7 +34,7 @@ public:
     /// Links `after-<ended>` with launch and members. True when it is there with this content, by any rank of this
     /// membership; false when another membership was first. The lowest member
     /// removes what ranks that died had not linked. @throws exit_error when the folder was removed, else folder_not_writable
-    bool link(link_generation const& what);
+    bool link(link_generation const& generation);
 
     /// Makes a file with room for what the members that are left will link. Where that is not possible link() tries without.
     void prepare(link_generation const& now) noexcept;
@@ -42,7 +42,7 @@ public:
 private:
     bool is_ours(std::string const& target, std::string const& text, bool& there) const;
     void write(std::string const& text, bool whole) const;
-    bool linked_by_member(link_generation const& what) const;
+    bool linked_by_member(link_generation const& generation) const;
 
     std::filesystem::path folder_;
     rank_id self_;
@@ -54,6 +54,6 @@ private:
 generation_id last_generation(std::filesystem::path const& folder);
 
 /// fence::link, once. @throws exit_error
-bool link_generation_file(std::filesystem::path const& folder, link_generation const& what, rank_id self);
+bool link_generation_file(std::filesystem::path const& folder, link_generation const& generation, rank_id self);
 
 }  // namespace rheo::inline v0

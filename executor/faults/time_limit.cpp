@@ -29,9 +29,9 @@ void say(std::string const& message)
 
 }  // namespace
 
-time_limit::time_limit(limited_wait what) : what_{std::move(what)}
+time_limit::time_limit(limited_wait wait) : wait_{std::move(wait)}
 {
-    if (what_.limit.count > 0) {
+    if (wait_.limit.count > 0) {
         thread_ = background_thread([this] { run(); });
     }
 }
@@ -51,17 +51,17 @@ time_limit::~time_limit()
 void time_limit::run()
 {
     using clock = std::chrono::steady_clock;
-    std::chrono::duration<double> const tick{std::clamp(what_.limit.count / 10, 0.005, 0.25)};
+    std::chrono::duration<double> const tick{std::clamp(wait_.limit.count / 10, 0.005, 0.25)};
     std::unique_lock lock{mutex_};
     double waited = 0;
     // Another rank of the host may have killed the one that is stopped just before; the wait ends a little later then.
-    double const grace = what_.losses_end_it ? std::clamp(what_.limit.count / 4, 0.1, 10.0) : 0.0;
+    double const grace = wait_.losses_end_it ? std::clamp(wait_.limit.count / 4, 0.1, 10.0) : 0.0;
     bool looked = false;
     for (auto before = clock::now(); !ended_.wait_for(lock, tick, [this] { return ends_; });) {
         auto const now = clock::now();
         waited += std::min<std::chrono::duration<double>>(now - before, 2 * tick).count();
         before = now;
-        if (waited < what_.limit.count) {
+        if (waited < wait_.limit.count) {
             continue;
         }
         if (!std::exchange(looked, true)) {
@@ -69,14 +69,14 @@ void time_limit::run()
                 say(fmt::format("process {} of the same job on this host is stopped, the others wait for it: it is killed", pid));
             }
         }
-        if (waited < what_.limit.count + grace) {
+        if (waited < wait_.limit.count + grace) {
             continue;
         }
-        if (!what_.message.empty()) {
-            say(what_.message);
+        if (!wait_.message.empty()) {
+            say(wait_.message);
         }
         mpi::leave_segment_folder();
-        ::_exit(what_.exit_code);
+        ::_exit(wait_.exit_code);
     }
 }
 

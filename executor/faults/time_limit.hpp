@@ -24,7 +24,7 @@ struct limited_wait {
 
 class time_limit {
 public:
-    explicit time_limit(limited_wait what);
+    explicit time_limit(limited_wait wait);
     ~time_limit();  ///< the wait is over
     time_limit(time_limit const&) = delete;
     time_limit& operator=(time_limit const&) = delete;
@@ -32,7 +32,7 @@ public:
 private:
     void run();
 
-    limited_wait what_;
+    limited_wait wait_;
     std::mutex mutex_;
     std::condition_variable ended_;
     bool ends_ = false;

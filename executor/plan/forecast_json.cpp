@@ -114,45 +114,43 @@ json to_json(rank_memory const& of)
 
 }  // namespace
 
-json to_json(forecast const& what)
+json to_json(forecast const& f)
 {
-    json object{{"template_microbatches", what.microbatches},
-                {"times", what.profile.empty() ? "modelled" : what.profile},
-                {"templates", to_json(what.templates, "ranks")}};
-    if (!what.node_templates.empty()) {
-        object["node_templates"] = to_json(what.node_templates, "nodes");
+    json object{{"template_microbatches", f.microbatches}, {"times", f.profile.empty() ? "modelled" : f.profile}, {"templates", to_json(f.templates, "ranks")}};
+    if (!f.node_templates.empty()) {
+        object["node_templates"] = to_json(f.node_templates, "nodes");
     }
     auto& instantiations = object["instantiations"] = json::array();
-    for (std::size_t i = 0; i < what.instantiations.size(); ++i) {
-        instantiations.push_back(to_json(what.instantiations[i], static_cast<int>(what.instantiations.size() - i)));
+    for (std::size_t i = 0; i < f.instantiations.size(); ++i) {
+        instantiations.push_back(to_json(f.instantiations[i], static_cast<int>(f.instantiations.size() - i)));
     }
     auto& memory = object["memory"] = json::array();
-    for (auto const& one : what.memory) {
+    for (auto const& one : f.memory) {
         memory.push_back(to_json(one));
     }
-    auto const& now = what.as_it_stands;
+    auto const& now = f.as_it_stands;
     object["survivable"] = {{"ranks", now.ranks},
                             {"nodes", now.nodes},
                             {"only_ranks", numbers_of(now.only_ranks)},
                             {"only_nodes", numbers_of(now.only_nodes)},
                             {"message", to_string(now)}};
-    object["after_loss_of_rank"] = to_json(what.ranks);
-    if (what.node_size > 1) {
-        object["node_size"] = what.node_size;
-        object["after_loss_of_node"] = to_json(what.nodes);
+    object["after_loss_of_rank"] = to_json(f.ranks);
+    if (f.node_size > 1) {
+        object["node_size"] = f.node_size;
+        object["after_loss_of_node"] = to_json(f.nodes);
     }
-    if (what.pairs) {
-        object["after_loss_of_two_ranks"] = {{"pairs", what.pairs->pairs},           {"as_wanted", what.pairs->as_wanted},
-                                             {"fewer_pipelines", what.pairs->fewer}, {"too_few_ranks", what.pairs->too_few},
-                                             {"state_lost", what.pairs->state_lost}, {"most_copied_bytes", what.pairs->most_copied.count}};
+    if (f.pairs) {
+        object["after_loss_of_two_ranks"] = {{"pairs", f.pairs->pairs},           {"as_wanted", f.pairs->as_wanted},
+                                             {"fewer_pipelines", f.pairs->fewer}, {"too_few_ranks", f.pairs->too_few},
+                                             {"state_lost", f.pairs->state_lost}, {"most_copied_bytes", f.pairs->most_copied.count}};
     }
     return object;
 }
 
-std::string plan_as_json(plan const& p, forecast const& what)
+std::string plan_as_json(plan const& p, forecast const& f)
 {
     auto object = to_json(p);
-    object["forecast"] = to_json(what);
+    object["forecast"] = to_json(f);
     return format_members(object);
 }
 

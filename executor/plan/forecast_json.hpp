@@ -12,9 +12,9 @@
 
 namespace rheo::inline v0 {
 
-nlohmann::ordered_json to_json(forecast const& what);
+nlohmann::ordered_json to_json(forecast const& f);
 
 /// The plan as one JSON object, ended by a line's end.
-std::string plan_as_json(plan const& p, forecast const& what);
+std::string plan_as_json(plan const& p, forecast const& f);
 
 }  // namespace rheo::inline v0

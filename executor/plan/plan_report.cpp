@@ -69,7 +69,7 @@ std::string format_parts(memory_parts const& parts)
 std::string format_recompute(std::span<recompute_level const> recompute_levels)
 {
     std::string text;
-    for (auto const& [how, what] : {std::pair{recompute_level::cheap, "cheap parts"}, {recompute_level::full, "all"}}) {
+    for (auto const& [how, f] : {std::pair{recompute_level::cheap, "cheap parts"}, {recompute_level::full, "all"}}) {
         std::vector<std::size_t> layers;
         for (std::size_t l = 0; l < recompute_levels.size(); ++l) {
             if (recompute_levels[l] == how) {
@@ -77,7 +77,7 @@ std::string format_recompute(std::span<recompute_level const> recompute_levels)
             }
         }
         if (!layers.empty()) {
-            text += fmt::format("{}{} of layer{} {}", text.empty() ? "" : "; ", what, plural(std::ssize(layers)), fmt::join(layers, ", "));
+            text += fmt::format("{}{} of layer{} {}", text.empty() ? "" : "; ", f, plural(std::ssize(layers)), fmt::join(layers, ", "));
         }
     }
     return text;
@@ -104,7 +104,7 @@ std::string after_loss_of(rank_id lost, plan const& p, model_description const& 
     return message_of(outcome_of(array_view{&lost, 1}, p, known, membership_rules_of(config)));
 }
 
-std::string format_plan(plan const& p, model_description const& model, run_config const& config, forecast const& what)
+std::string format_plan(plan const& p, model_description const& model, run_config const& config, forecast const& f)
 {
     auto const state = state_of(model);
     std::int64_t parameters = 0;
@@ -115,18 +115,18 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
     auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens{}\n", model.layers.size(), parameters,
                             config.train.microbatches, shape.sequences, shape.tokens, shape.slices > 1 ? fmt::format(" in {} slices", shape.slices) : "");
     bool const dropped = config.plan.recompute == recompute_policy::selective;
-    text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(what), what.microbatches, dropped ? "; the fullest with full recomputation" : "");
-    text += format_templates(what.templates, "ranks", config.train.microbatches);
-    if (!what.node_templates.empty()) {
-        text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; plan.tensor sets how many ranks share a stage)\n", what.node_size);
-        text += format_templates(what.node_templates, "nodes", config.train.microbatches);
+    text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(f), f.microbatches, dropped ? "; the fullest with full recomputation" : "");
+    text += format_templates(f.templates, "ranks", config.train.microbatches);
+    if (!f.node_templates.empty()) {
+        text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; plan.tensor sets how many ranks share a stage)\n", f.node_size);
+        text += format_templates(f.node_templates, "nodes", config.train.microbatches);
     }
     text += fmt::format("\nwhat ranks run ({} pipeline{} wanted; the plan, and the quickest of fewer ranks; steps {})\n", config.plan.failures + 1,
-                        plural(config.plan.failures + 1), source_of(what));
-    text += format_instantiations(what);
+                        plural(config.plan.failures + 1), source_of(f));
+    text += format_instantiations(f);
 
     text += fmt::format("\nplan       {}, schedule {}{}, a step of {}, digest {}\n", format_sizes(p.pipelines), name_of(p.schedule),
-                        p.recompute.every_stage ? " with activations recomputed" : "", format_step(what.step), to_string(digest_of(p)));
+                        p.recompute.every_stage ? " with activations recomputed" : "", format_step(f.step), to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.error.empty()) {
@@ -141,8 +141,8 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
                 numbers.push_back(fmt::format("{}..{}", span.begin.value, span.end.value - 1));
                 names.push_back(format_layers(span, model));
             }
-            auto const memory = std::find_if(what.memory.begin(), what.memory.end(), [&](rank_memory const& one) { return one.rank == rank; });
-            expects(memory != what.memory.end(), "what a plan leads to is of another plan");
+            auto const memory = std::find_if(f.memory.begin(), f.memory.end(), [&](rank_memory const& one) { return one.rank == rank; });
+            expects(memory != f.memory.end(), "what a plan leads to is of another plan");
             text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(needed_bytes(memory->parts)), fmt::join(numbers, ", "),
                                 fmt::join(names, "; "));
             text += fmt::format("                            {}\n", format_parts(memory->parts));
@@ -161,13 +161,14 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
                     : fmt::format("  {}\n", verdict.message());
 
     text += "\n" + drawing_of(p);
-    if (what.has_groups) {
-        return text + "\nafter a loss the job resumes from its newest checkpoint: what ranks of a group have cannot be taken over yet\n";
+    if (f.has_groups) {
+        return text + fmt::format("\nas it stands, {}\nafter a loss a rank that waits takes the shards of the lost one, or the rest of its group share them\n",
+                                  to_string(f.as_it_stands));
     }
-    text += fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(what.as_it_stands), in_hours(config.plan.mtbf),
-                        source_of(what));
-    text += format_outcomes(what);
-    return text + (what.pairs ? format_pairs(*what.pairs) : "");
+    text += fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(f.as_it_stands), in_hours(config.plan.mtbf),
+                        source_of(f));
+    text += format_outcomes(f);
+    return text + (f.pairs ? format_pairs(*f.pairs) : "");
 }
 
 }  // namespace rheo::inline v0

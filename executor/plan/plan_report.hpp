@@ -19,7 +19,7 @@ std::string drawing_of(plan const& p);
 /// How the job continues after the loss of this rank, as a sentence: the plan that the survivors make.
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config);
 
-/// All of it. @param what make_forecast() of the same plan, model and config
-std::string format_plan(plan const& p, model_description const& model, run_config const& config, forecast const& what);
+/// All of it. @param f make_forecast() of the same plan, model and config
+std::string format_plan(plan const& p, model_description const& model, run_config const& config, forecast const& f);
 
 }  // namespace rheo::inline v0

@@ -57,13 +57,13 @@ std::string format_sum(std::vector<pipeline_instance> const& pipelines)
 }
 
 /// What the loss of one rank leads to where that is not what the table has for one rank less; empty where it always is.
-std::string after_one_loss(forecast const& what)
+std::string after_one_loss(forecast const& f)
 {
-    auto const& promised = what.instantiations[1];
+    auto const& promised = f.instantiations[1];
     std::optional<seconds> shortest, longest;
     bool same = true;
     bool modelled = true;
-    for (auto const& outcome : what.ranks) {
+    for (auto const& outcome : f.ranks) {
         if (!end_of(outcome).empty()) {
             continue;
         }
@@ -100,7 +100,7 @@ std::string format_sizes(std::vector<pipeline_instance> const& pipelines)
                        plural(static_cast<std::int64_t>(sum)));
 }
 
-std::string source_of(forecast const& what) { return what.profile.empty() ? "as modelled" : fmt::format("as profiled in {}", what.profile); }
+std::string source_of(forecast const& f) { return f.profile.empty() ? "as modelled" : fmt::format("as profiled in {}", f.profile); }
 
 std::string format_step(std::optional<seconds> step) { return step ? format_milliseconds(*step) : "not modelled"; }
 
@@ -125,11 +125,11 @@ std::string format_templates(std::span<makespan_template const> made, std::strin
     return to_text({{std::move(counted_in)}, {"makespan", true}, {"optimum", true}, {"fullest", true}, {"fit", true}, {"cuts before layers"}}, rows);
 }
 
-std::string format_instantiations(forecast const& what)
+std::string format_instantiations(forecast const& f)
 {
     std::vector<text_row> rows;
-    auto n = what.instantiations.size();
-    for (auto const& chosen : what.instantiations) {
+    auto n = f.instantiations.size();
+    for (auto const& chosen : f.instantiations) {
         auto const number = fmt::format("{}", n--);
         if (!chosen) {
             rows.push_back({{number}, chosen.error()});
@@ -142,8 +142,8 @@ std::string format_instantiations(forecast const& what)
         if (chosen->degraded) {
             notes.emplace_back("fewer pipelines than wanted");
         }
-        if (n + 2 == what.instantiations.size()) {
-            if (auto note = after_one_loss(what); !note.empty()) {
+        if (n + 2 == f.instantiations.size()) {
+            if (auto note = after_one_loss(f); !note.empty()) {
                 notes.push_back(std::move(note));
             }
         }
@@ -165,11 +165,11 @@ std::string message_of(loss_outcome const& outcome)
                        in_mebibytes(next.copies.certificate.moved.value), next.degraded ? "; " + next.message : "");
 }
 
-std::string format_outcomes(forecast const& what)
+std::string format_outcomes(forecast const& f)
 {
     std::vector<text_row> rows;
     auto const add = [&](std::string lost, loss_outcome const& outcome) {
-        if (auto end = outcome.lost.size() == what.ranks.size() ? "no rank is left" : end_of(outcome); !end.empty()) {
+        if (auto end = outcome.lost.size() == f.ranks.size() ? "no rank is left" : end_of(outcome); !end.empty()) {
             rows.push_back({{std::move(lost)}, std::move(end)});
             return;
         }
@@ -180,11 +180,11 @@ std::string format_outcomes(forecast const& what)
                          fmt::format("{:.2f} MiB", in_mebibytes(next.copies.certificate.moved.value))},
                         std::move(rest)});
     };
-    for (auto const& outcome : what.ranks) {
+    for (auto const& outcome : f.ranks) {
         add(fmt::format("rank {}", outcome.lost.front().value), outcome);
     }
-    for (auto const& outcome : what.nodes) {
-        add(fmt::format("node {}", outcome.lost.front().value / what.node_size), outcome);
+    for (auto const& outcome : f.nodes) {
+        add(fmt::format("node {}", outcome.lost.front().value / f.node_size), outcome);
     }
     return to_text({{"lost", false, 7}, {"pipelines of"}, {"microbatches"}, {"a step", true}, {"copied", true}}, rows);
 }

@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 std::string format_sizes(std::vector<pipeline_instance> const& pipelines);
 
 /// "as modelled", or from which file.
-std::string source_of(forecast const& what);
+std::string source_of(forecast const& f);
 
 /// "8.419 ms"; "not modelled" where there is none.
 std::string format_step(std::optional<seconds> step);
@@ -28,13 +28,13 @@ std::string format_step(std::optional<seconds> step);
 std::string format_templates(std::span<makespan_template const> made, std::string counted_in, int microbatches);
 
 /// A line for each number of ranks; where the loss of one rank leads to something else than the line of one less, that line says so.
-std::string format_instantiations(forecast const& what);
+std::string format_instantiations(forecast const& f);
 
 /// How the job continues after a loss, or why it cannot.
 std::string message_of(loss_outcome const& outcome);
 
 /// A line for the loss of each rank and of each node.
-std::string format_outcomes(forecast const& what);
+std::string format_outcomes(forecast const& f);
 
 /// What losses of two ranks lead to, counted.
 std::string format_pairs(pair_outcomes const& all);

@@ -96,16 +96,16 @@ void metrics_log::keep(line kept)
     }
 }
 
-void metrics_log::write(line const& what)
+void metrics_log::write(line const& entry)
 {
-    if (what.undoes) {
-        undo(*what.undoes);
+    if (entry.undoes) {
+        undo(*entry.undoes);
         has_end_ = false;
     }
-    if (what.key == "end" && std::exchange(has_end_, true)) {
+    if (entry.key == "end" && std::exchange(has_end_, true)) {
         return;  // the last writer died behind it
     }
-    file_.append(what.text);
+    file_.append(entry.text);
 }
 
 void metrics_log::undo(step_id from)

@@ -53,7 +53,7 @@ private:
 
     tail read_tail();
     void keep(line kept);
-    void write(line const& what);
+    void write(line const& entry);
     void undo(step_id from);
 
     static constexpr std::size_t most_lines = 256;

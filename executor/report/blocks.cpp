@@ -144,9 +144,9 @@ page_block curves_block(curve_chart const& chart)
 namespace {
 
 /// What a legend calls it.
-std::string text_of(activity what)
+std::string text_of(activity kind)
 {
-    switch (what) {
+    switch (kind) {
     case activity::forward: return "forward";
     case activity::backward: return "backward";
     case activity::input_gradient: return "input gradient";
@@ -156,7 +156,7 @@ std::string text_of(activity what)
     case activity::decide: return "vote";
     default: break;
     }
-    std::string text{name_of(what)};
+    std::string text{name_of(kind)};
     std::replace(text.begin(), text.end(), '_', ' ');
     return text;
 }

@@ -49,12 +49,12 @@ words first_message(words const& data)
 }
 
 /// Sends the same to all of them, to the last one first.
-void send_words(mpi::messenger& messages, std::span<rank_id const> to, item what, item more, words const& data)
+void send_words(mpi::messenger& messages, std::span<rank_id const> to, item head, item more, words const& data)
 {
     auto const first = first_message(data);
     std::vector<mpi::messenger::ticket> sends;
     for (auto one = to.rbegin(); one != to.rend(); ++one) {
-        sends.push_back(messages.send(*one, mpi::channel::scalars, what, std::span{first}));
+        sends.push_back(messages.send(*one, mpi::channel::scalars, head, std::span{first}));
         if (data.size() >= first_words) {
             sends.push_back(messages.send(*one, mpi::channel::scalars, more, std::span{data}.subspan(first_words - 1)));
         }
@@ -64,10 +64,10 @@ void send_words(mpi::messenger& messages, std::span<rank_id const> to, item what
     }
 }
 
-words receive_words(mpi::messenger& messages, rank_id from, item what, item more)
+words receive_words(mpi::messenger& messages, rank_id from, item head, item more)
 {
     words first(first_words);
-    messages.wait(messages.receive(from, mpi::channel::scalars, what, std::span{first}));
+    messages.wait(messages.receive(from, mpi::channel::scalars, head, std::span{first}));
     words data(static_cast<std::size_t>(first.front()));
     auto const here = std::min(data.size(), first_words - 1);
     std::copy_n(first.begin() + 1, here, data.begin());

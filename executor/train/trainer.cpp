@@ -120,10 +120,10 @@ std::unique_ptr<mpi::generation> trainer::abandon()
     return release_members();
 }
 
-void trainer::trace(activity what, seconds start)
+void trainer::trace(activity kind, seconds start)
 {
     with_->record.event({.rank = self_,
-                         .activity = what,
+                         .activity = kind,
                          .generation = state_.now.generation,
                          .step = state_.now.step,
                          .attempt = state_.now.attempt,

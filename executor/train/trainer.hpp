@@ -129,7 +129,7 @@ private:
     std::string sample();
 
     bool is_reporter() const { return generation_->members.front() == self_; }
-    void trace(activity what, seconds start);
+    void trace(activity kind, seconds start);
 
     job const* job_;
     rank_services const* with_;

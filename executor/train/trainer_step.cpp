@@ -84,7 +84,7 @@ void trainer::add_energy(step_totals& totals, std::span<rank_id const> metered, 
         totals.meter_known[k] = count ? 1 : 0;
         totals.meter_count[k] = count ? count->count : 0.0;
     }
-    for (auto const& [what, sum] : worker_->computed_sums_of_section()) {
+    for (auto const& [computation, sum] : worker_->computed_sums_of_section()) {
         totals.computing += in_whole_nanojoules(sum.energy);
     }
 }

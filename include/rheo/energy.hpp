@@ -27,6 +27,7 @@
 #include "rheo/energy/frontier/frontier.hpp"
 #include "rheo/energy/frontier/make_activity_network.hpp"
 #include "rheo/energy/frontier/parametric_flow.hpp"
+#include "rheo/energy/frontier/residual_network.hpp"
 #include "rheo/energy/frontier/steady_state.hpp"
 #include "rheo/energy/profile/cost_curve.hpp"
 #include "rheo/energy/profile/exponential_fit.hpp"

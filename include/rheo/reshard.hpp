@@ -5,6 +5,7 @@
 
 #include "rheo/reshard/array_layout.hpp"
 #include "rheo/reshard/assignment.hpp"
+#include "rheo/reshard/assignment_costs.hpp"
 #include "rheo/reshard/layout_check.hpp"
 #include "rheo/reshard/layout_fault.hpp"
 #include "rheo/reshard/mesh.hpp"

@@ -10,6 +10,7 @@
 #include "rheo/schedule/check/figures.hpp"
 #include "rheo/schedule/check/interpret.hpp"
 #include "rheo/schedule/check/lower_bound.hpp"
+#include "rheo/schedule/check/row_ref.hpp"
 #include "rheo/schedule/check/stuck_state.hpp"
 #include "rheo/schedule/check/timeline.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"

@@ -39,6 +39,6 @@ struct converted {
 
 /// @throws exit_error usage: `out` is there, or its name is another step's; memory below the longest row; boxes beyond what a manifest has.
 /// Bad data: files that do not have the values that they say. Environment: what cannot be written. Nothing is left behind then.
-converted convert(conversion const& what);
+converted convert(conversion const& request);
 
 }  // namespace rheo::inline v0

@@ -25,7 +25,10 @@ constexpr std::string_view suffix = ".safetensors";
 constexpr std::int64_t most_length = std::int64_t{1} << 58;
 constexpr std::int64_t most_state_bytes = std::int64_t{1} << 30;
 
-[[noreturn]] void refuse(fs::path const& file, std::string const& what) { throw exit_error{exit_code::bad_data, fmt::format("'{}' {}", file.string(), what)}; }
+[[noreturn]] void refuse(fs::path const& file, std::string const& reason)
+{
+    throw exit_error{exit_code::bad_data, fmt::format("'{}' {}", file.string(), reason)};
+}
 
 /// The box of an entry in its tensor; a scalar is a vector of one element.
 nd_box box_of(safetensors_entry const& entry, json const& offsets)

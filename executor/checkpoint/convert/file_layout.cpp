@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/checkpoint/checkpoint_entry.hpp"
 #include "rheo/reshard/detail/box_sets.hpp"
 #include "rheo/reshard/detail/join_boxes.hpp"
 #include "rheo/reshard/layout_fault.hpp"
@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 
 namespace {
 
-[[noreturn]] void refuse(std::string const& name, std::string const& what) { throw exit_error{exit_code::usage, fmt::format("{}: {}", name, what)}; }
+[[noreturn]] void refuse(std::string const& name, std::string const& reason) { throw exit_error{exit_code::usage, fmt::format("{}: {}", name, reason)}; }
 
 /// A box with a dimension of length one before it.
 nd_box below_one(nd_box const& box) { return {{0, 1}, box[0]}; }

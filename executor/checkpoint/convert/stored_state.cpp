@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/checkpoint/checkpoint_entry.hpp"
 #include "executor/checkpoint/huggingface.hpp"
 #include "kernels/digest/digest.hpp"
 #include "rheo/units/exit_error.hpp"

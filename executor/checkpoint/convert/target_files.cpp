@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/checkpoint/checkpoint_entry.hpp"
 #include "executor/checkpoint/convert/distributed_checkpoint.hpp"
 
 namespace rheo::inline v0 {

@@ -43,7 +43,7 @@ std::optional<std::uint64_t> capabilities()
 
 /// A list whose size NVML returns when the buffer is too small.
 template <class Ask>
-device_result<std::vector<unsigned>> list_of(nvml_library const& library, std::string_view what, Ask const& ask)
+device_result<std::vector<unsigned>> list_of(nvml_library const& library, std::string_view query, Ask const& ask)
 {
     unsigned count = 0;
     auto code = ask(&count, nullptr);
@@ -53,13 +53,13 @@ device_result<std::vector<unsigned>> list_of(nvml_library const& library, std::s
         code = ask(&count, values.data());
     }
     if (code != nvml::success) {
-        return library.refused(code, what);
+        return library.refused(code, query);
     }
     values.resize(std::min<std::size_t>(count, values.size()));
     ranges::sort(values, std::greater<>{});
     values.erase(std::unique(values.begin(), values.end()), values.end());
     if (values.empty()) {
-        return device_error{device_error_code::not_supported, "NVML knows no values for " + std::string{what}};
+        return device_error{device_error_code::not_supported, "NVML knows no values for " + std::string{query}};
     }
     return values;
 }

@@ -97,11 +97,11 @@ device_result<unsigned> nvml_library::devices() const
     return count;
 }
 
-device_error nvml_library::refused(nvml::result code, std::string_view what) const
+device_error nvml_library::refused(nvml::result code, std::string_view query) const
 {
     char const* const text = call_.nvmlErrorString(code);
     return {cause_of(code),
-            "NVML refuses " + std::string{what} + ": " + (text != nullptr ? text : "an error without a name") + " (" + std::to_string(code) + ")"};
+            "NVML refuses " + std::string{query} + ": " + (text != nullptr ? text : "an error without a name") + " (" + std::to_string(code) + ")"};
 }
 
 device_error nvml_library::missing(std::string_view function) const { return {device_error_code::not_supported, name_ + " has no " + std::string{function}}; }

@@ -29,8 +29,8 @@ public:
     /// How many devices it sees.
     device_result<unsigned> devices() const;
 
-    /// The sentence for a code that is not success. @param what was tried, e.g. "locking the clock of GPU-1"
-    device_error refused(nvml::result code, std::string_view what) const;
+    /// The sentence for a code that is not success. @param query what was tried, e.g. "locking the clock of GPU-1"
+    device_error refused(nvml::result code, std::string_view query) const;
 
     /// The sentence for a function that the library does not have.
     device_error missing(std::string_view function) const;

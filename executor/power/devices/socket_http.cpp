@@ -28,15 +28,15 @@ device_error_code cause_of(error_code const& error)
                                                                                : device_error_code::failed;
 }
 
-http::request<http::empty_body> message_of(http_request const& what)
+http::request<http::empty_body> message_of(http_request const& request)
 {
     http::request<http::empty_body> message;
-    message.method_string(what.method);
-    message.target(what.target);
+    message.method_string(request.method);
+    message.target(request.target);
     message.set(http::field::host, "localhost");
     message.set(http::field::connection, "close");
-    if (!what.token.empty()) {
-        message.set(http::field::authorization, "Bearer " + what.token);
+    if (!request.token.empty()) {
+        message.set(http::field::authorization, "Bearer " + request.token);
     }
     message.prepare_payload();
     return message;
@@ -44,7 +44,7 @@ http::request<http::empty_body> message_of(http_request const& what)
 
 }  // namespace
 
-device_result<http_reply> request(std::string const& socket_path, http_request const& what, seconds patience)
+device_result<http_reply> request(std::string const& socket_path, http_request const& request, seconds patience)
 {
     if (socket_path.empty() || socket_path.size() >= unix_socket::endpoint{}.capacity()) {
         return device_error{device_error_code::not_found, "'" + socket_path + "' cannot be the path of a socket"};
@@ -63,7 +63,7 @@ device_result<http_reply> request(std::string const& socket_path, http_request c
     stream.socket().open({}, error);
     ::fcntl(stream.socket().native_handle(), F_SETFD, FD_CLOEXEC);  // a child would keep the connection open
 
-    auto const message = message_of(what);
+    auto const message = message_of(request);
     http::response_parser<http::string_body> reply;
     reply.body_limit(std::size_t{1} << 20);
     boost::beast::flat_buffer received;

@@ -23,6 +23,6 @@ struct http_reply {
 };
 
 /// Sends it and reads the whole reply. A body of more than a mebibyte is an error. @param patience for all of it together
-device_result<http_reply> request(std::string const& socket_path, http_request const& what, seconds patience = {2.0});
+device_result<http_reply> request(std::string const& socket_path, http_request const& request, seconds patience = {2.0});
 
 }  // namespace rheo::inline v0::power

@@ -23,24 +23,24 @@ std::string token()
     return given != nullptr ? given : "";
 }
 
-device_error refused(std::string const& socket, std::string const& what, http_reply const& reply)
+device_error refused(std::string const& socket, std::string const& action, http_reply const& reply)
 {
     auto text = reply.body.substr(0, 200);
     std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
     auto const cause = reply.status == 401 || reply.status == 403 ? device_error_code::no_permission
                        : reply.status == 404                      ? device_error_code::not_supported
                                                                   : device_error_code::failed;
-    return {cause, fmt::format("zeusd at {} refuses {} with {}{}{}", socket, what, reply.status, text.empty() ? "" : ": ", text)};
+    return {cause, fmt::format("zeusd at {} refuses {} with {}{}{}", socket, action, reply.status, text.empty() ? "" : ": ", text)};
 }
 
-device_result<done> post(std::string const& socket, std::string const& what, std::string const& target)
+device_result<done> post(std::string const& socket, std::string const& action, std::string const& target)
 {
     auto const reply = request(socket, {.method = "POST", .target = target, .token = token()}, seconds{10.0});
     if (!reply) {
         return reply.error();
     }
     if (reply->status != 200) {
-        return refused(socket, what, *reply);
+        return refused(socket, action, *reply);
     }
     return done{};
 }

@@ -55,12 +55,12 @@ device_result<done> perform(restore_path const& way)
 
 }  // namespace
 
-std::string to_text(restoration const& what)
+std::string to_text(restoration const& r)
 {
     std::string text;
-    for (std::size_t k = 0; k < what.ways.size(); ++k) {
+    for (std::size_t k = 0; k < r.ways.size(); ++k) {
         text += k > 0 ? "or\n" : "";
-        for (auto const& step : what.ways[k]) {
+        for (auto const& step : r.ways[k]) {
             expects((step.subject + step.text).find_first_of("\t\n") == std::string::npos, "a step of a restoration has no tab and no line feed");
             text += std::string{names[static_cast<std::size_t>(step.kind)]} + "\t" + step.subject + "\t" + step.text + "\n";
         }
@@ -100,11 +100,11 @@ std::optional<restoration> restoration_of(std::string_view text)
     return result;
 }
 
-device_result<done> perform(restoration const& what)
+device_result<done> perform(restoration const& r)
 {
     std::string messages;
     auto code = device_error_code::failed;
-    for (auto const& way : what.ways) {
+    for (auto const& way : r.ways) {
         auto const one = perform(way);
         if (one) {
             return done{};
@@ -112,7 +112,7 @@ device_result<done> perform(restoration const& what)
         code = messages.empty() ? one.error().code : code;
         messages += (messages.empty() ? "" : "; ") + one.error().message;
     }
-    return what.empty() ? device_result<done>{done{}} : device_error{code, messages};
+    return r.empty() ? device_result<done>{done{}} : device_error{code, messages};
 }
 
 }  // namespace rheo::inline v0::power

@@ -39,13 +39,13 @@ struct restoration {
 };
 
 /// A line per step, `or` between ways. @pre no text has a tab or a line feed
-std::string to_text(restoration const& what);
+std::string to_text(restoration const& r);
 
 /// The other way round; none when a line is not one of to_text's.
 std::optional<restoration> restoration_of(std::string_view text);
 
 /// Tries the ways in their order until all steps of one were done; of a way that fails all steps are tried. @return why
 /// none of them worked: the sentence of the first failure of each
-device_result<done> perform(restoration const& what);
+device_result<done> perform(restoration const& r);
 
 }  // namespace rheo::inline v0::power

@@ -34,27 +34,27 @@ constexpr off_t lock_of_place = lock_of_all + 1;
 /// A lock of this open file on one byte. @return 0 or an errno
 int lock_byte(int file, off_t byte, short kind)
 {
-    struct flock what{};
-    what.l_type = kind;
-    what.l_whence = SEEK_SET;
-    what.l_start = byte;
-    what.l_len = 1;
-    return ::fcntl(file, F_OFD_SETLK, &what) == 0 ? 0 : errno;
+    struct flock lock{};
+    lock.l_type = kind;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = byte;
+    lock.l_len = 1;
+    return ::fcntl(file, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
 }
 
 bool locked_by_another(int file, off_t byte)
 {
-    struct flock what{};
-    what.l_type = F_WRLCK;
-    what.l_whence = SEEK_SET;
-    what.l_start = byte;
-    what.l_len = 1;
-    return ::fcntl(file, F_OFD_GETLK, &what) == 0 && what.l_type != F_UNLCK;
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = byte;
+    lock.l_len = 1;
+    return ::fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-device_error refused(std::string const& path, char const* what, int error)
+device_error refused(std::string const& path, char const* lock, int error)
 {
-    return {error == EACCES || error == EPERM ? device_error_code::no_permission : device_error_code::failed, path + " " + what + ": " + std::strerror(error)};
+    return {error == EACCES || error == EPERM ? device_error_code::no_permission : device_error_code::failed, path + " " + lock + ": " + std::strerror(error)};
 }
 
 /// Holds the file while it lives; no process holds it for longer than a change of the clock takes.

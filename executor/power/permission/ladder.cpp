@@ -11,10 +11,10 @@ namespace rheo::inline v0::power {
 
 namespace {
 
-void replace_all(std::string& text, std::string_view what, std::string const& by)
+void replace_all(std::string& text, std::string_view pattern, std::string const& by)
 {
-    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
-        text.replace(at, what.size(), by);
+    for (std::size_t at = 0; (at = text.find(pattern, at)) != std::string::npos; at += by.size()) {
+        text.replace(at, pattern.size(), by);
     }
 }
 

@@ -64,7 +64,7 @@ void profile_sweep::measure(computed_sums const& sums, std::span<layer_id const>
     }
     rows_.take(clocks_[sweep_.place()], sums, cuts, modelled, throttled);
     computed_sum all;
-    for (auto const& [what, sum] : sums) {
+    for (auto const& [computation, sum] : sums) {
         all.time += sum.time;
         all.energy += sum.energy;
     }

@@ -39,17 +39,17 @@ bool recovery_log::peer_lost(std::span<rank_id const> members)
     return true;
 }
 
-void recovery_log::took(phase what, seconds start)
+void recovery_log::took(phase field, seconds start)
 {
     if (open_) {
-        (*open_).*what = clock_.since(start);
+        (*open_).*field = clock_.since(start);
     }
 }
 
-void recovery_log::also_took(phase what, seconds start)
+void recovery_log::also_took(phase field, seconds start)
 {
     if (open_) {
-        (*open_).*what += clock_.since(start);
+        (*open_).*field += clock_.since(start);
     }
 }
 

@@ -40,8 +40,8 @@ public:
     bool peer_lost(std::span<rank_id const> members);
 
     /// The phase took from `start` to now; `also`, in addition to what it took before. Nothing where no record is open.
-    void took(phase what, seconds start);
-    void also_took(phase what, seconds start);
+    void took(phase field, seconds start);
+    void also_took(phase field, seconds start);
 
     /// Members are left out. @pre a record is open
     void shrunk(generation_id generation, step_id step, attempt_id attempt, std::span<rank_id const> members, std::span<rank_id const> departed);

@@ -102,7 +102,7 @@ std::string to_string(survivability const& s)
         }
         return text;
     };
-    auto const many = [](int count, char const* what) { return "any " + std::to_string(count) + " " + what + (count == 1 ? "" : "s"); };
+    auto const many = [](int count, char const* noun) { return "any " + std::to_string(count) + " " + noun + (count == 1 ? "" : "s"); };
     if (s.ranks == 0) {
         return "the loss of rank " + list(s.only_ranks) + " would lose state";
     }

@@ -58,8 +58,8 @@ struct forecast {
     std::vector<result<instantiation>>
         instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step
     std::vector<rank_memory> memory{};  ///< of every rank that has a place
-    bool has_groups = false;            ///< ranks share stages: a loss takes the job back to its newest checkpoint, and nothing below is known
     survivability as_it_stands{};
+    bool has_groups = false;            ///< ranks share stages: outcomes are not listed
     std::vector<loss_outcome> ranks{};  ///< each one alone
     std::vector<loss_outcome> nodes{};  ///< each one alone; none when a node is a rank
     std::optional<pair_outcomes> pairs{};  ///< not looked at for many ranks

@@ -29,15 +29,17 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// The layers that each rank of a plan holds, in the order of `ranks`, without those that are lost.
+/// The layers, or cells, that each rank of a plan holds, in the order of `ranks`, without those that are lost.
 template <class OnlyWhenCalled = void>
-std::vector<rank_holdings> holdings_without(plan const& p, array_view<rank_id const> ranks, array_view<rank_id const> lost)
+std::vector<rank_holdings> holdings_without(plan const& p, array_view<rank_id const> ranks, array_view<rank_id const> lost, int cells_per_layer = 1)
 {
     std::vector<rank_holdings> holdings;
     for (auto const rank : ranks) {
         if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
             holdings.push_back({rank, {}, {}, {}});
-            holdings.back().layers = layers_in(layers_of(p, rank));
+            auto const place = position_of(p, rank);
+            holdings.back().layers = cells_per_layer == 1 || !place.found ? layers_in(layers_of(p, rank))
+                                                                          : cells_of(p.pipelines[at(place.pipeline)], rank, cells_per_layer);
         }
     }
     return holdings;
@@ -169,13 +171,13 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
             answer.memory.push_back({rank, memory_parts_of(p, model, request.microbatch, request.policy, rank)});
         }
     }
-    answer.has_groups = has_groups(p);
-    if (answer.has_groups) {  // what their ranks hold are parts of layers, and a loss ends what they have of a step
-        return answer;
-    }
-    auto const held = detail::holdings_without(p, ranks, {});
+    auto const held = detail::holdings_without(p, ranks, {}, known.cells_per_layer);
     auto const nodes = nodes_of(held, rules.node_size);
     answer.as_it_stands = survivability_of(held, tensor_bytes_of(known.state, element_bytes(known.formats)), nodes);
+    answer.has_groups = has_groups(p);
+    if (answer.has_groups) {
+        return answer;
+    }
     for (auto const rank : ranks) {
         answer.ranks.push_back(outcome_of(array_view{&rank, 1}, p, known, rules));
     }

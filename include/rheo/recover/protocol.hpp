@@ -114,25 +114,25 @@ constexpr void note(protocol_state<Plan>& state, array_view<use_id const> uses, 
 
 /// The same of one use.
 template <RecoveryPlan Plan>
-constexpr void note(protocol_state<Plan>& state, contributed what)
+constexpr void note(protocol_state<Plan>& state, contributed contribution)
 {
-    note(state, array_view{&what.use, 1}, what.microbatch);
+    note(state, array_view{&contribution.use, 1}, contribution.microbatch);
 }
 
 /// Books a copied layer. @pre a recovery copies, or a section, whose committed state it belongs to
 template <protocol_rules Rules = protocol_rules{}, RecoveryPlan Plan>
-constexpr void note(protocol_state<Plan>& state, received what)
+constexpr void note(protocol_state<Plan>& state, received copy)
 {
     expects(state.phase == protocol_phase::copying || (state.phase == protocol_phase::section && state.work != section_work::closing),
             "layers are received in a recovery or a section");
-    if (!Rules.copies_are_kept || detail::contains(state.holds.layers, what.layer)) {
+    if (!Rules.copies_are_kept || detail::contains(state.holds.layers, copy.layer)) {
         return;
     }
     auto place = state.holds.layers.begin();
-    while (place != state.holds.layers.end() && *place < what.layer) {
+    while (place != state.holds.layers.end() && *place < copy.layer) {
         ++place;
     }
-    state.holds.layers.insert(place, what.layer);
+    state.holds.layers.insert(place, copy.layer);
 }
 
 /// True when the running section has to add the contribution of a microbatch to a use.

@@ -25,7 +25,7 @@ template <class OnlyWhenCalled = void>
 constexpr reshard_fault fault_of_tensors(array_layout const& layout)
 {
     for (auto const& tensor : layout.tensors) {
-        reshard_fault const bad{.what = reshard_error::bad_shape, .name = tensor.name};
+        reshard_fault const bad{.error = reshard_error::bad_shape, .name = tensor.name};
         auto const& outer = tensor.padded ? *tensor.padded : tensor.shape;
         if (tensor.shape.dimensions < 1 || outer.dimensions != tensor.shape.dimensions) {
             return bad;
@@ -54,7 +54,7 @@ constexpr reshard_fault fault_of_tensors(array_layout const& layout)
         auto const& name = layout.tensors[order[i].tensor].name;
         for (auto k = i; k-- > 0 && order[k].hash == order[i].hash;) {
             if (!name.empty() && layout.tensors[order[k].tensor].name.view() == name.view()) {
-                return {.what = reshard_error::name_twice, .name = name};
+                return {.error = reshard_error::name_twice, .name = name};
             }
         }
     }
@@ -73,10 +73,10 @@ constexpr reshard_fault fault_of_ranks(array_layout const& layout)
     std::sort(ranks.begin(), ranks.end());
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         if (ranks[i].value < 0 || ranks[i].value >= most_ranks) {
-            return {.what = reshard_error::bad_rank, .other = ranks[i], .number = ranks[i].value};
+            return {.error = reshard_error::bad_rank, .other = ranks[i], .number = ranks[i].value};
         }
         if (i > 0 && ranks[i - 1] == ranks[i]) {
-            return {.what = reshard_error::rank_twice, .rank = ranks[i]};
+            return {.error = reshard_error::rank_twice, .rank = ranks[i]};
         }
     }
     return {};
@@ -85,20 +85,20 @@ constexpr reshard_fault fault_of_ranks(array_layout const& layout)
 constexpr reshard_fault fault_of_part(array_layout const& layout, array_part const& part, rank_id rank)
 {
     if (part.tensor.value < 0 || at(part.tensor) >= layout.tensors.size()) {
-        return {.what = reshard_error::no_such_tensor, .rank = rank, .number = part.tensor.value, .limit = static_cast<std::int64_t>(layout.tensors.size())};
+        return {.error = reshard_error::no_such_tensor, .rank = rank, .number = part.tensor.value, .limit = static_cast<std::int64_t>(layout.tensors.size())};
     }
     auto const& tensor = layout.tensors[at(part.tensor)];
     reshard_fault fault{.rank = rank, .name = tensor.name, .box = part.box};
     auto const outer = whole(tensor.padded ? *tensor.padded : tensor.shape);
     if (part.box.dimensions != tensor.shape.dimensions) {
-        fault.what = reshard_error::dimensions;
+        fault.error = reshard_error::dimensions;
         fault.number = part.box.dimensions;
         fault.limit = tensor.shape.dimensions;
     } else if (!contains(outer, part.box)) {
-        fault.what = reshard_error::outside;
+        fault.error = reshard_error::outside;
         fault.other_box = outer;
     } else if ((part.roles & roles_of(tensor)).empty()) {
-        fault.what = reshard_error::no_such_role;
+        fault.error = reshard_error::no_such_role;
     }
     return fault;
 }
@@ -138,7 +138,7 @@ constexpr reshard_fault fault_of_overlaps(array_layout const& layout, sub_collec
                 }
             }
             if (auto const two = overlapping(boxes)) {
-                return {.what = reshard_error::overlap,
+                return {.error = reshard_error::overlap,
                         .rank = place.ranks.empty() ? rank_id{-1} : place.ranks.front(),
                         .name = layout.tensors[at(tensor)].name,
                         .box = boxes[two->first],
@@ -197,7 +197,7 @@ constexpr reshard_fault fault_of_coverage(array_layout const& layout)
             }
             boxes.erase(std::unique(boxes.begin(), boxes.end()), boxes.end());
             if (auto const gap = first_gap(all, boxes)) {
-                return {.what = reshard_error::not_held, .name = layout.tensors[t].name, .box = *gap};
+                return {.error = reshard_error::not_held, .name = layout.tensors[t].name, .box = *gap};
             }
         }
     }
@@ -228,7 +228,7 @@ constexpr reshard_fault fault(array_layout const& layout, coverage of_elements =
             std::int64_t sum = 0;
             if (!size || __builtin_mul_overflow(*size, element_bytes(layout.tensors[at(part.tensor)], part.roles).count, &sum) ||
                 __builtin_mul_overflow(sum, static_cast<std::int64_t>(place.ranks.size()), &sum) || __builtin_add_overflow(all, sum, &all)) {
-                return {.what = reshard_error::too_large, .rank = rank, .name = layout.tensors[at(part.tensor)].name, .box = part.box};
+                return {.error = reshard_error::too_large, .rank = rank, .name = layout.tensors[at(part.tensor)].name, .box = part.box};
             }
         }
         if (auto const found = detail::fault_of_overlaps(layout, place)) {

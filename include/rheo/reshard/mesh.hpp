@@ -42,7 +42,7 @@ constexpr rank_id rank_in(mesh_shape mesh, mesh_place place) { return rank_id{pl
 
 /// How a tensor of a mesh is cut over the tensor parallel ranks.
 struct mesh_rule {
-    enum class kind : std::uint8_t { replicated, cut, heads } what = kind::replicated;
+    enum class kind : std::uint8_t { replicated, cut, heads } form = kind::replicated;
     int dimension = 0;
     int segments = 1;           ///< equal parts of the dimension that are each cut: gate and value
     int query_heads = 1;        ///< of a fused query, key, value matrix
@@ -97,25 +97,25 @@ constexpr op const* cutting_reader(layer_description const& layer, int slot)
 constexpr mesh_rule rule_of(layer_description const& layer, op const& o, std::size_t place)
 {
     if (o.kind == op_kind::embedding || o.kind == op_kind::unembed) {
-        return place == 0 ? mesh_rule{.what = mesh_rule::kind::cut, .dimension = 0, .padding = 128} : mesh_rule{};
+        return place == 0 ? mesh_rule{.form = mesh_rule::kind::cut, .dimension = 0, .padding = 128} : mesh_rule{};
     }
     if (o.kind == op_kind::linear_gelu) {
-        return {.what = mesh_rule::kind::cut, .dimension = 1};
+        return {.form = mesh_rule::kind::cut, .dimension = 1};
     }
     if (o.kind != op_kind::linear) {
         return {};
     }
     auto const* reader = cutting_reader(layer, o.z[0]);
     if (reader == nullptr) {
-        return place == 0 ? mesh_rule{.what = mesh_rule::kind::cut, .dimension = 0} : mesh_rule{};
+        return place == 0 ? mesh_rule{.form = mesh_rule::kind::cut, .dimension = 0} : mesh_rule{};
     }
     if (reader->kind == op_kind::attention || reader->kind == op_kind::rope) {
-        return {.what = mesh_rule::kind::heads,
+        return {.form = mesh_rule::kind::heads,
                 .dimension = 1,
                 .query_heads = reader->heads,
                 .key_value_heads = reader->kv_heads == 0 ? reader->heads : reader->kv_heads};
     }
-    return {.what = mesh_rule::kind::cut, .dimension = 1, .segments = reader->kind == op_kind::swiglu ? 2 : 1};
+    return {.form = mesh_rule::kind::cut, .dimension = 1, .segments = reader->kind == op_kind::swiglu ? 2 : 1};
 }
 
 template <class OnlyWhenCalled = void>
@@ -123,10 +123,10 @@ constexpr slices slices_in(mesh_tensor const& one, int parts)
 {
     auto const all = slices_of(one.tensor.shape);
     auto const& rule = one.rule;
-    if (rule.what == mesh_rule::kind::replicated) {
+    if (rule.form == mesh_rule::kind::replicated) {
         return all | replicated(parts);
     }
-    if (rule.what == mesh_rule::kind::heads) {
+    if (rule.form == mesh_rule::kind::heads) {
         return all | heads({.dimension = rule.dimension, .query = rule.query_heads, .key_value = rule.key_value_heads, .parts = parts});
     }
     cut_rule cuts;

@@ -218,7 +218,7 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
     reshard_outcome out;
     auto const live = detail::live_ranks(request);
     if (request.round_budget && request.round_budget->count <= 0) {
-        out.fault = {.what = reshard_error::small_budget, .number = request.round_budget->count, .limit = 1};
+        out.fault = {.error = reshard_error::small_budget, .number = request.round_budget->count, .limit = 1};
         return out;
     }
     out.fault = detail::check_request(request, live);
@@ -239,7 +239,7 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
         }
     }
     if (auto const least = detail::least_peak(request, out.plan); request.memory_limit && *request.memory_limit < least) {
-        out.fault = {.what = reshard_error::small_memory, .number = request.memory_limit->count, .limit = least.count};
+        out.fault = {.error = reshard_error::small_memory, .number = request.memory_limit->count, .limit = least.count};
         return out;
     }
     auto const sources = detail::collect_and_deal(request, problem, detail::group_receivers(ranks.taken), out);
@@ -261,7 +261,7 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
     detail::certify(request, problem, ranks, sources, out.plan);
     auto const& peak = out.plan.certificate.peak;
     if (request.memory_limit && *request.memory_limit < peak.value) {
-        out.fault = {.what = reshard_error::little_memory, .number = request.memory_limit->count, .limit = peak.value.count};
+        out.fault = {.error = reshard_error::little_memory, .number = request.memory_limit->count, .limit = peak.value.count};
     }
     return out;
 }

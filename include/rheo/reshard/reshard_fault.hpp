@@ -63,7 +63,7 @@ enum class reshard_error : std::uint8_t {
 };
 
 struct reshard_fault {
-    reshard_error what = reshard_error::none;
+    reshard_error error = reshard_error::none;
     rank_id rank{-1};         ///< -1: none is at fault
     rank_id other{-1};
     tensor_name name{};       ///< of the tensor; empty: none is at fault
@@ -76,7 +76,7 @@ struct reshard_fault {
 
     friend constexpr bool operator==(reshard_fault const&, reshard_fault const&) = default;
     /// Whether there is one.
-    constexpr explicit operator bool() const { return what != reshard_error::none; }
+    constexpr explicit operator bool() const { return error != reshard_error::none; }
 };
 
 using reshard_sentence = fixed_text<640>;
@@ -112,7 +112,7 @@ constexpr void append_place(reshard_sentence& text, reshard_fault const& fault)
 
 constexpr void append_layout_error(reshard_sentence& text, reshard_fault const& fault)
 {
-    switch (fault.what) {
+    switch (fault.error) {
     case reshard_error::bad_shape: text << "lengths of a shape are at least 0, and a padded shape is at least as long as the shape"; break;
     case reshard_error::name_twice: text << "two tensors of the layout have this name; give each its own"; break;
     case reshard_error::bad_rank: text << "ranks count from 0 to " << most_ranks - 1 << ", and one is " << fault.number; break;
@@ -130,7 +130,7 @@ constexpr void append_layout_error(reshard_sentence& text, reshard_fault const& 
 
 constexpr void append_request_error(reshard_sentence& text, reshard_fault const& fault)
 {
-    switch (fault.what) {
+    switch (fault.error) {
     case reshard_error::other_tensors: text << "both layouts list the same tensors with the same shapes and roles in the same order; this one differs"; break;
     case reshard_error::other_format: text << "the two layouts keep it in formats that are not converted: f32 to and from bf16 are"; break;
     case reshard_error::addends: text << "the target layout wants addends of it, but a plan brings only their sum"; break;
@@ -164,7 +164,7 @@ constexpr void append_request_error(reshard_sentence& text, reshard_fault const&
 
 constexpr void append_plan_error(reshard_sentence& text, reshard_fault const& fault)
 {
-    switch (fault.what) {
+    switch (fault.error) {
     case reshard_error::not_there: text << "the plan takes this box from the rank, which does not have all of it at that time"; break;
     case reshard_error::comes_twice: text << "the plan gives the rank these elements twice, or the rank has them already"; break;
     case reshard_error::not_wanted: text << "the plan gives the rank elements that it does not want"; break;

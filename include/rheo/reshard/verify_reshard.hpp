@@ -40,8 +40,8 @@ constexpr reshard_fault fault_of_places(reshard_plan const& plan, array_layout c
     }
     std::sort(ranks.begin(), ranks.end());
     auto const twice = std::adjacent_find(ranks.begin(), ranks.end());
-    return {.what = places != wanted || twice != ranks.end() || ranks.front().value < 0 || ranks.back().value >= most_ranks ? reshard_error::wrong_place
-                                                                                                                            : reshard_error::none};
+    return {.error = places != wanted || twice != ranks.end() || ranks.front().value < 0 || ranks.back().value >= most_ranks ? reshard_error::wrong_place
+                                                                                                                             : reshard_error::none};
 }
 
 /// That the numbers in a transfer mean something. @param after the transfer before it; nullptr: there is none
@@ -49,7 +49,7 @@ constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, transfer con
 {
     reshard_fault fault{.rank = move.to, .other = move.from};
     if (move.tensor.value < 0 || at(move.tensor) >= plan.tensors.size()) {
-        fault.what = reshard_error::no_such_tensor;
+        fault.error = reshard_error::no_such_tensor;
         fault.number = move.tensor.value;
         fault.limit = static_cast<std::int64_t>(plan.tensors.size());
         return fault;
@@ -66,17 +66,17 @@ constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, transfer con
     }
     auto const count = count_elements(move.box);
     if (!ascends || move.round < 0) {
-        fault.what = reshard_error::wrong_order;
+        fault.error = reshard_error::wrong_order;
     } else if (move.from.value < 0 || move.to.value < 0 || move.to.value >= most_ranks) {
-        fault.what = reshard_error::bad_rank;
+        fault.error = reshard_error::bad_rank;
         fault.number = move.from.value < 0 ? move.from.value : move.to.value;
     } else if (move.from == move.to) {
-        fault.what = reshard_error::comes_twice;
+        fault.error = reshard_error::comes_twice;
     } else if (move.box.dimensions != tensor.shape.dimensions || !contains(whole(tensor.shape), move.box)) {
-        fault.what = reshard_error::outside;
+        fault.error = reshard_error::outside;
         fault.other_box = whole(tensor.shape);
     } else if (!count || *count == 0 || *count * unit != move.size.count) {
-        fault.what = reshard_error::wrong_size;
+        fault.error = reshard_error::wrong_size;
         fault.number = move.size.count;
         fault.limit = count ? *count * unit : 0;
     }
@@ -91,14 +91,14 @@ constexpr reshard_fault fault_of_drops(reshard_plan const& plan, int round, std:
         auto const rank = plan.dropped[drop].rank;
         auto part = plan.dropped[drop].part;
         if (plan.dropped[drop].round != round || part.tensor.value < 0 || at(part.tensor) >= plan.tensors.size()) {
-            return {.what = reshard_error::wrong_order, .rank = rank};
+            return {.error = reshard_error::wrong_order, .rank = rank};
         }
         if (!(part.roles & changed_in(plan, part.tensor)).empty()) {
-            return {.what = reshard_error::changed_in_place, .rank = rank, .name = plan.tensors[at(part.tensor)].name};
+            return {.error = reshard_error::changed_in_place, .rank = rank, .name = plan.tensors[at(part.tensor)].name};
         }
         part.roles = part.roles & roles_of(plan.tensors[at(part.tensor)]);
         if (auto const rest = has.missing(rank, part); !rest.empty()) {
-            return {.what = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
+            return {.error = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
         }
         has.drop(rank, part);
     }
@@ -122,13 +122,13 @@ constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, parts_by_rank&
                 return fault;
             }
             if (auto const rest = has.missing(move.from, {move.tensor, move.box, move.roles}); !rest.empty()) {
-                return {.what = reshard_error::not_there, .rank = move.from, .name = plan.tensors[at(move.tensor)].name, .box = rest.front()};
+                return {.error = reshard_error::not_there, .rank = move.from, .name = plan.tensors[at(move.tensor)].name, .box = rest.front()};
             }
         }
         for (auto i = first; i < last; ++i) {
             array_part const part{moves[i].tensor, moves[i].box, not_added(plan, moves[i].tensor, moves[i].roles)};  // what is added so far is no addend
             if (has.has_some(moves[i].to, part)) {
-                return {.what = reshard_error::comes_twice, .rank = moves[i].to, .name = plan.tensors[at(part.tensor)].name, .box = part.box};
+                return {.error = reshard_error::comes_twice, .rank = moves[i].to, .name = plan.tensors[at(part.tensor)].name, .box = part.box};
             }
             has.add(moves[i].to, part);
         }
@@ -136,7 +136,7 @@ constexpr reshard_fault fault_of_rounds(reshard_plan const& plan, parts_by_rank&
             return fault;
         }
     }
-    return drop < plan.dropped.size() ? reshard_fault{.what = reshard_error::wrong_order, .rank = plan.dropped[drop].rank} : reshard_fault{};
+    return drop < plan.dropped.size() ? reshard_fault{.error = reshard_error::wrong_order, .rank = plan.dropped[drop].rank} : reshard_fault{};
 }
 
 /// What comes to each rank, by transfer or because it is kept; sums are judged by themselves.
@@ -219,7 +219,7 @@ constexpr reshard_fault fault_of_arrivals(reshard_plan const& plan, array_layout
         }
         for (auto const& part : wants) {
             if (auto const rest = has.missing(rank, part); !rest.empty()) {
-                return {.what = reshard_error::never_comes, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
+                return {.error = reshard_error::never_comes, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
             }
         }
     }
@@ -236,7 +236,7 @@ template <class OnlyWhenCalled = void>
 constexpr reshard_fault verify(reshard_plan const& plan, array_layout const& from, array_layout const& to, std::vector<node_id> const& node_of = {})
 {
     if (plan.tensors != to.tensors) {
-        return {.what = reshard_error::other_tensors, .name = to.tensors.empty() ? tensor_name{} : to.tensors.front().name};
+        return {.error = reshard_error::other_tensors, .name = to.tensors.empty() ? tensor_name{} : to.tensors.front().name};
     }
     if (auto const fault = detail::fault_of_places(plan, to)) {
         return fault;
@@ -249,14 +249,14 @@ constexpr reshard_fault verify(reshard_plan const& plan, array_layout const& fro
         for (auto const rank : kept.ranks) {
             for (auto const& part : kept.parts) {
                 if (part.tensor.value < 0 || at(part.tensor) >= plan.tensors.size()) {
-                    return {.what = reshard_error::no_such_tensor,
+                    return {.error = reshard_error::no_such_tensor,
                             .rank = rank,
                             .number = part.tensor.value,
                             .limit = static_cast<std::int64_t>(plan.tensors.size())};
                 }
                 auto const roles = part.roles & roles_of(plan.tensors[at(part.tensor)]);
                 if (auto const rest = has.missing(rank, {part.tensor, part.box, roles}); !rest.empty()) {
-                    return {.what = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
+                    return {.error = reshard_error::not_there, .rank = rank, .name = plan.tensors[at(part.tensor)].name, .box = rest.front()};
                 }
             }
         }

@@ -115,9 +115,9 @@ template <class OnlyWhenCalled = void>
 seconds add_recovery(std::vector<trace_event>& events, modelled_step const& step, array_view<rank_id const> survivors, array_view<seconds const> left,
                      recovery_times const& times, seconds lost, seconds cut)
 {
-    auto const add = [&](rank_id rank, activity what, seconds start, seconds end) {
+    auto const add = [&](rank_id rank, activity kind, seconds start, seconds end) {
         if (start < cut) {
-            events.push_back(phase_event(step, rank, what, start, std::min(end, cut)));
+            events.push_back(phase_event(step, rank, kind, start, std::min(end, cut)));
         }
     };
     seconds together = lost + times.detect + times.revoke;

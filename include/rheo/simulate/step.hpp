@@ -82,9 +82,9 @@ void add_events(std::vector<trace_event>& events, modelled_step const& step, tim
     }
 }
 
-inline trace_event phase_event(modelled_step const& step, rank_id rank, activity what, seconds start, seconds end)
+inline trace_event phase_event(modelled_step const& step, rank_id rank, activity kind, seconds start, seconds end)
 {
-    return {rank, what, no_pipeline, no_stage, no_item, step.generation, step.step, step.attempt, start, end};
+    return {rank, kind, no_pipeline, no_stage, no_item, step.generation, step.step, step.attempt, start, end};
 }
 
 /// The time from which a row has nothing to do.

@@ -68,7 +68,7 @@ constexpr state_digest digest_of(std::string_view tensor, tensor_role role, std:
 /// Digest of numbers in their order, of whatever is no state: a plan, a program.
 class sequence_digest {
 public:
-    constexpr explicit sequence_digest(std::string_view what) : hash_{hash_text(what)} {}
+    constexpr explicit sequence_digest(std::string_view name) : hash_{hash_text(name)} {}
 
     constexpr void mix(std::int64_t value)
     {

@@ -55,9 +55,9 @@ void write_microseconds(std::ostream& out, seconds time)
 }
 
 template <class OnlyWhenCalled = void>
-void write_metadata(std::ostream& out, std::string_view what, int process, int thread, std::string_view name)
+void write_metadata(std::ostream& out, std::string_view kind, int process, int thread, std::string_view name)
 {
-    out << R"({"ph":"M","name":")" << what << R"(","pid":)";
+    out << R"({"ph":"M","name":")" << kind << R"(","pid":)";
     write_number(out, process);
     out << R"(,"tid":)";
     write_number(out, thread);

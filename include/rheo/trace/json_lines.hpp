@@ -74,7 +74,7 @@ struct event_reader {
         }
     }
 
-    void name(activity& what)
+    void name(activity& value)
     {
         auto const length = rest.find('"');
         auto const found = expected.empty() && length != rest.npos ? activity_named(rest.substr(0, length)) : std::nullopt;
@@ -82,7 +82,7 @@ struct event_reader {
             expected = expected.empty() ? "the name of an activity" : expected;
             return;
         }
-        what = *found;
+        value = *found;
         rest.remove_prefix(length);
     }
 };

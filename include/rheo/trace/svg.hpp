@@ -69,11 +69,11 @@ public:
             "<path d=\"M" + number(from.x) + ' ' + number(from.y) + 'L' + number(to.x) + ' ' + number(to.y) + "\" stroke=\"" + std::string{colour} + "\"/>\n";
     }
 
-    void text(svg_point where, std::string_view what, svg_anchor anchor = svg_anchor::start, std::string_view colour = "#333")
+    void text(svg_point where, std::string_view words, svg_anchor anchor = svg_anchor::start, std::string_view colour = "#333")
     {
         static constexpr std::string_view names[] = {"start", "middle", "end"};
         text_ += "<text x=\"" + number(where.x) + "\" y=\"" + number(where.y) + "\" text-anchor=\"" + std::string{names[static_cast<unsigned>(anchor)]} +
-                 "\" fill=\"" + std::string{colour} + "\">" + escaped(what) + "</text>\n";
+                 "\" fill=\"" + std::string{colour} + "\">" + escaped(words) + "</text>\n";
     }
 
     /// A line through all of the points, a range of svg_point.

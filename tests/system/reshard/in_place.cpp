@@ -174,7 +174,7 @@ bool run(unsigned seed, rank_id self, int ranks)
     auto const out = try_reshard(request);
     auto const name = "round " + std::to_string(seed) + ", rank " + std::to_string(self.value) + ": ";
     if (out.fault) {
-        check(out.fault.what == reshard_error::little_memory, name + std::string{describe(out.fault).view()});
+        check(out.fault.error == reshard_error::little_memory, name + std::string{describe(out.fault).view()});
         return false;
     }
     check(describe(verify(out.plan, request)).empty(), name + std::string{describe(verify(out.plan, request)).view()});

@@ -93,12 +93,12 @@ private:
     charge next_;
 };
 
-int restore(charge const& what)
+int restore(charge const& task)
 {
-    if (what.claim.empty()) {
+    if (task.claim.empty()) {
         return 0;
     }
-    auto const result = restore_if_last(what.claim, what.how);
+    auto const result = restore_if_last(task.claim, task.how);
     if (!result) {
         say("the clock cannot be restored: " + result.error().message);
         return 1;

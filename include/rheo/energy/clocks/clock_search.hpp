@@ -11,80 +11,31 @@
 #include <cstdint>
 #include <vector>
 
+#include "rheo/energy/clocks/detail/clock_choices.hpp"
 #include "rheo/energy/clocks/whole_options.hpp"
 #include "rheo/energy/frontier/activity_network.hpp"
-#include "rheo/energy/frontier/event_times.hpp"
 
 namespace rheo::inline v0::detail {
-
-/// How a relaxed plan is rounded down to options.
-enum class rounding {
-    windows,   ///< each operation by itself, to what fits between its two events
-    forward,   ///< in the order of time, by its later event: what one leaves unused, the next one has
-    backward,  ///< the mirror image, from the end
-};
 
 template <class OnlyWhenCalled = void>
 class clock_search {
 public:
     /// Begins with every operation at its fastest option.
-    constexpr clock_search(activity_network const& p, std::vector<std::vector<whole_option>> const& tables)
-        : network_{&p}, tables_{&tables}, times_{p.network}, choices_(p.curve_of.size(), 0), touched_in_(p.curve_of.size(), 0)
-    {
-        restart(choices_);
-    }
+    constexpr clock_search(activity_network const& p, std::vector<std::vector<whole_option>> const& tables) : choices_{p, tables} {}
 
-    constexpr std::vector<int> const& choices() const { return choices_; }
-    constexpr std::int64_t cost() const { return cost_; }
-    constexpr std::int64_t time() const { return times_.end(); }
-    constexpr std::int64_t work() const { return times_.work() + work_; }
+    constexpr std::vector<int> const& choices() const { return choices_.all(); }
+    constexpr std::int64_t cost() const { return choices_.cost(); }
+    constexpr std::int64_t time() const { return choices_.time(); }
+    constexpr std::int64_t work() const { return choices_.work() + work_; }
 
     /// Operations that the step or the exchange has changed of which `seen` hears.
-    struct former_choice {
-        std::size_t operation;
-        int option;
-    };
-    constexpr std::vector<former_choice> const& changes() const { return changed_; }
+    constexpr auto const& changes() const { return choices_.changes(); }
 
     /// Begins from other choices. Cost: two passes over the network.
-    constexpr void restart(std::vector<int> const& choices)
-    {
-        choices_ = choices;
-        cost_ = 0;
-        for (std::size_t k = 0; k < choices_.size(); ++k) {
-            cost_ += chosen(k).cost;
-            times_.set_length(arc_of(k), chosen(k).nanoseconds);
-        }
-        times_.run();
-    }
+    constexpr void restart(std::vector<int> const& choices) { choices_.restart(choices); }
 
     /// Begins with a relaxed plan, given by when its events happen in nanoseconds.
-    constexpr void round_down(std::vector<std::int64_t> const& events, rounding how)
-    {
-        auto const& arcs = network_->network.arcs;
-        bool const back = how == rounding::backward;
-        auto when = events;
-        if (how != rounding::windows) {
-            when.assign(events.size(), back ? events.back() : 0);
-        }
-        for (std::size_t i = 0; i < arcs.size(); ++i) {
-            auto const& arc = arcs[back ? arcs.size() - 1 - i : i];
-            auto const from = static_cast<std::size_t>(arc.from);
-            auto const to = static_cast<std::size_t>(arc.to);
-            auto length = arc.nanoseconds;
-            if (arc.operation >= 0) {
-                auto const k = static_cast<std::size_t>(arc.operation);
-                choices_[k] = slowest_within(table(k), back ? when[to] - events[from] : events[to] - when[from]);
-                length = chosen(k).nanoseconds;
-            }
-            if (back) {
-                when[from] = std::min(when[from], when[to] - length);
-            } else {
-                when[to] = std::max(when[to], when[from] + length);
-            }
-        }
-        restart(std::vector<int>{choices_});
-    }
+    constexpr void round_down(std::vector<std::int64_t> const& events, rounding how) { choices_.round_down(events, how); }
 
     /// Speeds up operations on the longest path, the cheapest first, until the deadline is met. False when no choice meets it.
     constexpr bool meet(std::int64_t deadline)
@@ -95,9 +46,9 @@ public:
             if (k == count) {
                 return false;
             }
-            change(k, choices_[k] - 1);
+            choices_.change(k, choices_[k] - 1);
         }
-        begin_trial();
+        choices_.begin_trial();
         return true;
     }
 
@@ -106,7 +57,7 @@ public:
     template <class Seen>
     constexpr void fill(std::int64_t deadline, Seen seen)
     {
-        begin_trial();
+        choices_.begin_trial();
         queue_.clear();
         for (std::size_t k = 0; k < choices_.size(); ++k) {
             offer(k, deadline);
@@ -114,7 +65,7 @@ public:
         work_ += static_cast<std::int64_t>(choices_.size() / 4);
         spend(deadline, [&](auto const& search) {
             seen(search);
-            begin_trial();
+            choices_.begin_trial();
         });
     }
 
@@ -147,22 +98,11 @@ private:
         friend constexpr bool operator<(queued a, queued b) { return a.gain != b.gain ? a.gain < b.gain : a.operation > b.operation; }
     };
 
-    constexpr std::vector<whole_option> const& table(std::size_t k) const { return (*tables_)[static_cast<std::size_t>(network_->curve_of[k])]; }
-    constexpr whole_option const& chosen(std::size_t k) const { return table(k)[static_cast<std::size_t>(choices_[k])]; }
-    constexpr std::size_t arc_of(std::size_t k) const { return static_cast<std::size_t>(network_->network.operations[k].arc); }
-
-    /// The longest way from the beginning to the end that leads through an operation.
-    constexpr std::int64_t way_through(std::size_t k) const
-    {
-        auto const& arc = network_->network.arcs[arc_of(k)];
-        return times_.earliest(arc.from) + chosen(k).nanoseconds + times_.to_end(arc.to);
-    }
-
     constexpr slower_step best_step(std::size_t k, std::int64_t deadline) const
     {
-        auto const& options = table(k);
-        auto const& now = chosen(k);
-        auto const room = deadline - way_through(k) + now.nanoseconds;
+        auto const& options = choices_.table(k);
+        auto const& now = choices_.chosen(k);
+        auto const room = deadline - choices_.way_through(k) + now.nanoseconds;
         slower_step best{};
         for (auto o = static_cast<std::size_t>(choices_[k]) + 1; o < options.size() && options[o].nanoseconds <= room; ++o) {
             auto const gain = static_cast<double>(now.cost - options[o].cost) / static_cast<double>(options[o].nanoseconds - now.nanoseconds);
@@ -192,7 +132,7 @@ private:
             queue_.pop_back();
             ++work_;
             if (auto const step = best_step(k, deadline); step.option > 0 && step.gain == gain) {
-                change(k, step.option);
+                choices_.change(k, step.option);
                 seen(*this);
             }
             offer(k, deadline);
@@ -208,12 +148,12 @@ private:
         double least = 0.0;
         for (std::size_t i = 0; i < count; ++i) {
             auto const k = operation_at(i);
-            if (choices_[k] == 0 || k == spared || way_through(k) != time()) {
+            if (choices_[k] == 0 || k == spared || choices_.way_through(k) != time()) {
                 continue;
             }
-            auto const& faster = table(k)[static_cast<std::size_t>(choices_[k]) - 1];
-            auto const price = static_cast<double>(faster.cost - chosen(k).cost) /
-                               static_cast<double>(std::min(time() - deadline, chosen(k).nanoseconds - faster.nanoseconds));
+            auto const& faster = choices_.table(k)[static_cast<std::size_t>(choices_[k]) - 1];
+            auto const price = static_cast<double>(faster.cost - choices_.chosen(k).cost) /
+                               static_cast<double>(std::min(time() - deadline, choices_.chosen(k).nanoseconds - faster.nanoseconds));
             if (which == choices_.size() || price < least) {
                 which = k;
                 least = price;
@@ -228,93 +168,54 @@ private:
         if (choices_[k] == 0) {
             return false;
         }
-        auto const before = cost_;
-        begin_trial();
-        change(k, choices_[k] - 1);
+        auto const before = choices_.cost();
+        choices_.begin_trial();
+        choices_.change(k, choices_[k] - 1);
         return pays(before, deadline, k);
     }
 
     constexpr bool slow_down(std::size_t k, std::int64_t deadline)
     {
-        if (static_cast<std::size_t>(choices_[k]) + 1 == table(k).size()) {
+        if (static_cast<std::size_t>(choices_[k]) + 1 == choices_.table(k).size()) {
             return false;
         }
-        auto const before = cost_;
-        begin_trial();
-        change(k, choices_[k] + 1);
-        auto const most = before + (before - cost_) * 3 / 2;  // time that the repair leaves over can win back more than half
+        auto const before = choices_.cost();
+        choices_.begin_trial();
+        choices_.change(k, choices_[k] + 1);
+        auto const most = before + (before - choices_.cost()) * 3 / 2;  // time that the repair leaves over can win back more than half
         while (time() > deadline) {
-            auto const faster = cheapest_critical(deadline, touched_.size(), [&](std::size_t i) { return touched_[i]; }, k);
-            if (faster == choices_.size() || cost_ > most) {
-                take_back(before);
+            auto const faster = cheapest_critical(deadline, choices_.touched().size(), [&](std::size_t i) { return choices_.touched()[i]; }, k);
+            if (faster == choices_.size() || choices_.cost() > most) {
+                choices_.take_back(before);
                 return false;
             }
-            change(faster, choices_[faster] - 1);
+            choices_.change(faster, choices_[faster] - 1);
         }
         return pays(before, deadline, choices_.size());
-    }
-
-    constexpr void begin_trial()
-    {
-        times_.keep();
-        changed_.clear();
-        touched_.clear();
-        ++trial_;
     }
 
     /// Gives the time that a trial has freed to others, and keeps its changes if all of it is cheaper than before.
     constexpr bool pays(std::int64_t before, std::int64_t deadline, std::size_t spared)
     {
         queue_.clear();
-        for (auto const k : touched_) {
+        for (auto const k : choices_.touched()) {
             if (k != spared) {
                 offer(k, deadline);
             }
         }
-        work_ += static_cast<std::int64_t>(touched_.size() / 4);
+        work_ += static_cast<std::int64_t>(choices_.touched().size() / 4);
         spend(deadline, [](auto const&) {});
-        if (cost_ >= before) {
-            take_back(before);
+        if (choices_.cost() >= before) {
+            choices_.take_back(before);
             return false;
         }
-        times_.keep();
+        choices_.keep();
         return true;
     }
 
-    constexpr void take_back(std::int64_t cost)
-    {
-        times_.take_back();
-        for (auto i = changed_.size(); i-- > 0;) {
-            choices_[changed_[i].operation] = changed_[i].option;
-        }
-        cost_ = cost;
-    }
-
-    constexpr void change(std::size_t k, int option)
-    {
-        changed_.push_back({k, choices_[k]});
-        cost_ -= chosen(k).cost;
-        choices_[k] = option;
-        cost_ += chosen(k).cost;
-        times_.change(arc_of(k), chosen(k).nanoseconds, [&](std::size_t other) {
-            if (touched_in_[other] != trial_) {
-                touched_in_[other] = trial_;
-                touched_.push_back(other);
-            }
-        });
-    }
-
-    activity_network const* network_;
-    std::vector<std::vector<whole_option>> const* tables_;
-    event_times<> times_;
-    std::vector<int> choices_;
-    std::int64_t cost_ = 0;
+    clock_choices<> choices_;
     std::int64_t work_ = 0;
     std::size_t next_ = 0;  ///< exchange that is next: operation and which of the two
-    int trial_ = 0;
-    std::vector<int> touched_in_;
-    std::vector<std::size_t> touched_;  ///< operations whose room this trial has changed
-    std::vector<former_choice> changed_;
     std::vector<queued> queue_;
 };
 

@@ -18,11 +18,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "rheo/energy/frontier/activity_network.hpp"
+#include "rheo/energy/frontier/residual_network.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -31,57 +31,30 @@ template <class OnlyWhenCalled = void>
 class parametric_flow {
 public:
     /// @pre each operation has a curve; the slowest time fits into 2^31 ticks
-    constexpr explicit parametric_flow(activity_network const& p)
+    constexpr explicit parametric_flow(activity_network const& p) : network_{p}, cost_{network_.cost_of_slowest()}
     {
-        for (auto const& curve : p.curves) {
-            first_.push_back(static_cast<int>(times_.size()));
-            for (std::size_t k = 0; k < curve.times.size(); ++k) {
-                times_.push_back(curve.times[k].count);
-                slopes_.push_back(k < curve.slopes.size() ? curve.slopes[k].count : 0);
-            }
-        }
-        std::vector<std::int64_t> cost_of_slowest;
-        for (auto const& curve : p.curves) {
-            cost_of_slowest.push_back(cost_at(curve, curve.times.back()).count);
-        }
-        for (auto const& arc : p.network.arcs) {
-            auto const* curve = curve_of(p, arc);
-            if (curve == nullptr) {
-                arcs_.push_back({static_cast<int>(times_.size()), static_cast<int>(times_.size()), 0, 0, 0});
-                times_.push_back(least_time(p, arc).count);
-                slopes_.push_back(0);
-            } else {
-                auto const which = static_cast<std::size_t>(p.curve_of[static_cast<std::size_t>(arc.operation)]);
-                auto const pieces = static_cast<int>(curve->slopes.size());
-                arcs_.push_back({first_[which], first_[which] + pieces, 0, 0, 0});
-                cost_ += cost_of_slowest[which];
-            }
-        }
-        begin_at_the_slowest(p.network);
-        lay_out(p.network);
+        auto const n = network_.potentials().size();
+        next_.resize(n, 0);
+        level_.resize(n, 0);
+        reached_.resize(n, 0);
+        distance_.resize(n, 0);
+        queue_.resize(n, 0);
     }
 
-    constexpr ticks time() const { return {potentials_.back()}; }
+    constexpr ticks time() const { return {network_.potentials().back()}; }
     constexpr nanojoules cost() const { return {cost_}; }
     /// What one tick less costs here, once `saturate` has been called.
     constexpr nanojoules slope() const { return {value_}; }
     /// When each event happens. The times of operations follow: as long as there is, up to the slowest.
-    constexpr std::vector<std::int32_t> const& events() const { return potentials_; }
+    constexpr std::vector<std::int32_t> const& events() const { return network_.potentials(); }
     /// The flow on each arc, in nanojoules per tick.
-    constexpr std::vector<std::int64_t> flows() const
-    {
-        std::vector<std::int64_t> result;
-        for (auto const& arc : arcs_) {
-            result.push_back(arc.flow);
-        }
-        return result;
-    }
+    constexpr std::vector<std::int64_t> flows() const { return network_.flows(); }
 
     /// Makes the flow maximal at this time. False when no cost buys a tick less: this is the fastest time.
     constexpr bool saturate()
     {
         while (layers()) {
-            std::copy(begins_.begin(), begins_.end() - 1, next_.begin());
+            std::copy(network_.begins().begin(), network_.begins().end() - 1, next_.begin());
             for (auto amount = augment(); amount > 0; amount = augment()) {
                 if (amount >= unlimited) {
                     return false;
@@ -96,102 +69,15 @@ public:
     constexpr void advance()
     {
         auto const step = distances();
-        for (std::size_t v = 0; v < potentials_.size(); ++v) {
-            potentials_[v] -= reached_[v] == stamp_ ? 0 : std::min(step, distance_[v]);
+        for (std::size_t v = 0; v < network_.potentials().size(); ++v) {
+            network_.advance(v, reached_[v] == stamp_ ? 0 : std::min(step, distance_[v]));
         }
         cost_ += value_ * step;
     }
 
 private:
-    static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max() / 4;
-    static constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max();
-
-    struct arc_state {
-        int first;  ///< its fastest breakpoint
-        int piece;  ///< the breakpoint at which more flow would go: slopes[piece] <= flow < slopes[piece - 1]
-        int forward;   ///< place of the residual arc in the direction of the arc
-        int backward;  ///< and against it
-        std::int64_t flow;
-    };
-
-    /// A residual arc: open while it has room; its reduced length is potential[to] - potential[here] + length >= 0.
-    struct residual {
-        int to;
-        int partner;
-        int arc;
-        std::int32_t length;
-        std::int64_t room;
-    };
-
-    constexpr void begin_at_the_slowest(event_network const& network)
-    {
-        std::vector<std::int64_t> earliest(static_cast<std::size_t>(network.events), 0);
-        for (std::size_t a = 0; a < arcs_.size(); ++a) {
-            auto const& arc = network.arcs[a];
-            expects(arc.from < arc.to && (a == 0 || network.arcs[a - 1].to <= arc.to), "the arcs of a network come in the order of their ends");
-            auto const end = earliest[static_cast<std::size_t>(arc.from)] + times_[static_cast<std::size_t>(arcs_[a].piece)];
-            earliest[static_cast<std::size_t>(arc.to)] = std::max(earliest[static_cast<std::size_t>(arc.to)], end);
-        }
-        for (auto const time : earliest) {
-            expects(time < never, "the slowest plan takes more ticks than can be counted: choose a coarser unit");
-            potentials_.push_back(static_cast<std::int32_t>(time));
-        }
-    }
-
-    constexpr void lay_out(event_network const& network)
-    {
-        auto const n = static_cast<std::size_t>(network.events);
-        begins_.assign(n + 1, 0);
-        for (auto const& arc : network.arcs) {
-            ++begins_[static_cast<std::size_t>(arc.from) + 1];
-            ++begins_[static_cast<std::size_t>(arc.to) + 1];
-        }
-        for (std::size_t v = 0; v < n; ++v) {
-            begins_[v + 1] += begins_[v];
-        }
-        std::vector<int> free(begins_.begin(), begins_.end() - 1);
-        residuals_.resize(2 * arcs_.size());
-        for (std::size_t a = 0; a < arcs_.size(); ++a) {
-            auto const from = network.arcs[a].from;
-            auto const to = network.arcs[a].to;
-            auto const forward = free[static_cast<std::size_t>(from)]++;
-            auto const backward = free[static_cast<std::size_t>(to)]++;
-            arcs_[a].forward = forward;
-            arcs_[a].backward = backward;
-            residuals_[static_cast<std::size_t>(forward)] = {to, backward, static_cast<int>(a), 0, 0};
-            residuals_[static_cast<std::size_t>(backward)] = {from, forward, static_cast<int>(a), 0, 0};
-            refresh(arcs_[a]);
-        }
-        next_.resize(n, 0);
-        level_.resize(n, 0);
-        reached_.resize(n, 0);
-        distance_.resize(n, 0);
-        queue_.resize(n, 0);
-    }
-
-    /// Where the flow on an arc stands among its slopes, and what that leaves of room on either side.
-    constexpr void refresh(arc_state& arc)
-    {
-        auto const slope = [&](int piece) { return slopes_[static_cast<std::size_t>(piece)]; };
-        while (arc.piece > arc.first && arc.flow >= slope(arc.piece - 1)) {
-            --arc.piece;
-        }
-        while (arc.flow < slope(arc.piece)) {
-            ++arc.piece;
-        }
-        auto& forward = residuals_[static_cast<std::size_t>(arc.forward)];
-        forward.length = -times_[static_cast<std::size_t>(arc.piece)];
-        forward.room = arc.piece == arc.first ? unlimited : slope(arc.piece - 1) - arc.flow;
-        auto& backward = residuals_[static_cast<std::size_t>(arc.backward)];
-        auto const piece = arc.flow == slope(arc.piece) && arc.flow > 0 ? arc.piece + 1 : arc.piece;
-        backward.length = times_[static_cast<std::size_t>(piece)];
-        backward.room = arc.flow - slope(piece);
-    }
-
-    constexpr std::int32_t reduced_length(std::size_t here, residual const& r) const
-    {
-        return potentials_[static_cast<std::size_t>(r.to)] - potentials_[here] + r.length;
-    }
+    static constexpr std::int64_t unlimited = detail::residual_network<>::unlimited;
+    static constexpr std::int32_t never = detail::residual_network<>::never;
 
     /// Breadth first from the source over open arcs of no length. False when the sink is out of reach; the events
     /// reached then carry the stamp.
@@ -203,13 +89,13 @@ private:
         queue_[0] = 0;
         reached_[0] = stamp_;
         level_[0] = 0;
-        auto const sink = potentials_.size() - 1;
+        auto const sink = network_.potentials().size() - 1;
         while (taken < reached_count_) {
             auto const here = static_cast<std::size_t>(queue_[taken++]);
-            for (auto p = begins_[here]; p < begins_[here + 1]; ++p) {
-                auto const& r = residuals_[static_cast<std::size_t>(p)];
+            for (auto p = network_.begins()[here]; p < network_.begins()[here + 1]; ++p) {
+                auto const& r = network_[p];
                 auto const to = static_cast<std::size_t>(r.to);
-                if (r.room > 0 && reached_[to] != stamp_ && reduced_length(here, r) == 0) {
+                if (r.room > 0 && reached_[to] != stamp_ && network_.reduced_length(here, r) == 0) {
                     reached_[to] = stamp_;
                     level_[to] = level_[here] + 1;
                     if (to == sink) {
@@ -227,14 +113,14 @@ private:
     {
         path_.clear();
         std::size_t here = 0;
-        auto const sink = potentials_.size() - 1;
+        auto const sink = network_.potentials().size() - 1;
         while (here != sink) {
             auto& p = next_[here];
             bool moved = false;
-            for (; p < begins_[here + 1]; ++p) {
-                auto const& r = residuals_[static_cast<std::size_t>(p)];
+            for (; p < network_.begins()[here + 1]; ++p) {
+                auto const& r = network_[p];
                 auto const to = static_cast<std::size_t>(r.to);
-                if (r.room > 0 && reached_[to] == stamp_ && level_[to] == level_[here] + 1 && reduced_length(here, r) == 0) {
+                if (r.room > 0 && reached_[to] == stamp_ && level_[to] == level_[here] + 1 && network_.reduced_length(here, r) == 0) {
                     path_.push_back(p);
                     here = to;
                     moved = true;
@@ -245,23 +131,21 @@ private:
                 if (path_.empty()) {
                     return 0;
                 }
-                auto const back = residuals_[static_cast<std::size_t>(path_.back())].partner;
-                here = static_cast<std::size_t>(residuals_[static_cast<std::size_t>(back)].to);
+                auto const back = network_[path_.back()].partner;
+                here = static_cast<std::size_t>(network_[back].to);
                 path_.pop_back();
                 ++next_[here];
             }
         }
         auto amount = unlimited;
         for (auto const p : path_) {
-            amount = std::min(amount, residuals_[static_cast<std::size_t>(p)].room);
+            amount = std::min(amount, network_[p].room);
         }
         if (amount >= unlimited) {
             return amount;
         }
         for (auto const p : path_) {
-            auto& arc = arcs_[static_cast<std::size_t>(residuals_[static_cast<std::size_t>(p)].arc)];
-            arc.flow += arc.forward == p ? amount : -amount;
-            refresh(arc);
+            network_.push(p, amount);
         }
         return amount;
     }
@@ -270,19 +154,19 @@ private:
     /// settled by then count as at least that far.
     constexpr std::int32_t distances()
     {
-        auto const sink = potentials_.size() - 1;
+        auto const sink = network_.potentials().size() - 1;
         for (auto& d : distance_) {
             d = never;
         }
         heap_.clear();
         auto const look = [&](std::size_t here, std::int32_t far) {
-            for (auto p = begins_[here]; p < begins_[here + 1]; ++p) {
-                auto const& r = residuals_[static_cast<std::size_t>(p)];
+            for (auto p = network_.begins()[here]; p < network_.begins()[here + 1]; ++p) {
+                auto const& r = network_[p];
                 auto const to = static_cast<std::size_t>(r.to);
                 if (r.room <= 0 || reached_[to] == stamp_) {
                     continue;
                 }
-                auto const length = far + reduced_length(here, r);
+                auto const length = far + network_.reduced_length(here, r);
                 if (length < distance_[to] && length <= distance_[sink]) {
                     distance_[to] = length;
                     heap_.push_back({length, r.to});
@@ -310,14 +194,8 @@ private:
 
     static constexpr bool later(std::pair<std::int32_t, int> const& a, std::pair<std::int32_t, int> const& b) { return b < a; }
 
-    std::vector<int> first_;  ///< curve -> its first breakpoint in the two tables
-    std::vector<std::int32_t> times_;
-    std::vector<std::int64_t> slopes_;  ///< from each breakpoint to the next; 0 after the last of a curve
-    std::vector<arc_state> arcs_;
-    std::vector<residual> residuals_;  ///< by event
-    std::vector<int> begins_;          ///< event -> its first residual arc
-    std::vector<std::int32_t> potentials_;
-    std::int64_t cost_ = 0;
+    detail::residual_network<> network_;
+    std::int64_t cost_;
     std::int64_t value_ = 0;
 
     std::vector<int> next_;

@@ -53,23 +53,23 @@ constexpr reshard_fault fault_between(array_layout const& from, array_layout con
 {
     for (std::size_t t = 0; t < std::max(from.tensors.size(), to.tensors.size()); ++t) {
         if (t >= from.tensors.size() || t >= to.tensors.size()) {
-            return {.what = reshard_error::other_tensors, .name = t < to.tensors.size() ? to.tensors[t].name : from.tensors[t].name};
+            return {.error = reshard_error::other_tensors, .name = t < to.tensors.size() ? to.tensors[t].name : from.tensors[t].name};
         }
         auto const& a = from.tensors[t];
         auto const& b = to.tensors[t];
         if (a.name.view() != b.name.view() || a.shape != b.shape || roles_of(a) != roles_of(b)) {
-            return {.what = reshard_error::other_tensors, .name = b.name};
+            return {.error = reshard_error::other_tensors, .name = b.name};
         }
         if (!(b.addends & roles_of(b)).empty()) {
-            return {.what = reshard_error::addends, .name = b.name};
+            return {.error = reshard_error::addends, .name = b.name};
         }
         for (std::size_t r = 0; r < a.element.size(); ++r) {
             if (a.addends.has(static_cast<tensor_role>(r)) && a.element[r].size.count > 0) {
                 if (!adds_up(a.element[r], b.element[r])) {
-                    return {.what = reshard_error::sum_format, .name = b.name};
+                    return {.error = reshard_error::sum_format, .name = b.name};
                 }
             } else if (!converts(a.element[r], b.element[r])) {
-                return {.what = reshard_error::other_format, .name = b.name};
+                return {.error = reshard_error::other_format, .name = b.name};
             }
         }
     }
@@ -93,7 +93,7 @@ constexpr reshard_fault fault_of_addends(reshard_request const& request, std::ve
                 for (auto const& want : request.to.places[p].parts) {
                     auto const held = data_of(tensor, part.box);
                     if (want.tensor == part.tensor && !(want.roles & sums).empty() && intersects(want.box, held)) {
-                        return {.what = reshard_error::lost_addend, .other = *dead, .name = tensor.name, .box = intersection(want.box, held)};
+                        return {.error = reshard_error::lost_addend, .other = *dead, .name = tensor.name, .box = intersection(want.box, held)};
                     }
                 }
             }
@@ -116,7 +116,7 @@ constexpr reshard_fault check_request(reshard_request const& request, std::vecto
     }
     for (std::size_t i = 0; i < live.size(); ++i) {
         if (live[i].value < 0 || live[i].value >= most_ranks || (i > 0 && live[i - 1] >= live[i])) {
-            return {.what = reshard_error::bad_live};
+            return {.error = reshard_error::bad_live};
         }
     }
     std::size_t places = 0;
@@ -128,7 +128,7 @@ constexpr reshard_fault check_request(reshard_request const& request, std::vecto
         }
     }
     if (request.ranks != rank_choice::pinned && places > live.size()) {
-        return {.what = reshard_error::few_ranks, .number = static_cast<std::int64_t>(places), .limit = static_cast<std::int64_t>(live.size())};
+        return {.error = reshard_error::few_ranks, .number = static_cast<std::int64_t>(places), .limit = static_cast<std::int64_t>(live.size())};
     }
     if (auto const found = fault_of_addends(request, live)) {
         return found;
@@ -136,13 +136,13 @@ constexpr reshard_fault check_request(reshard_request const& request, std::vecto
     for (std::size_t t = 0; request.memory_limit && t < request.to.tensors.size(); ++t) {
         auto const& held = request.from.tensors[t];
         if (held.element != request.to.tensors[t].element || !(held.addends & roles_of(held)).empty()) {
-            return {.what = reshard_error::changed_in_place, .name = held.name};
+            return {.error = reshard_error::changed_in_place, .name = held.name};
         }
     }
     bool const needs_nodes = !request.node_of.empty() || request.ranks == rank_choice::whole_nodes;
     for (std::size_t r = 0; needs_nodes && last.value >= 0 && r <= at(last); ++r) {
         if (r >= request.node_of.size() || request.node_of[r].value < 0) {
-            return {.what = reshard_error::no_node, .rank = rank_id{static_cast<std::int32_t>(r)}};
+            return {.error = reshard_error::no_node, .rank = rank_id{static_cast<std::int32_t>(r)}};
         }
     }
     return {};
@@ -152,7 +152,7 @@ constexpr reshard_fault check_request(reshard_request const& request, std::vecto
 template <class OnlyWhenCalled = void>
 constexpr reshard_fault lost_box(reshard_request const& request, rank_id to, array_part const& part)
 {
-    reshard_fault lost{.what = reshard_error::lost, .rank = to, .name = request.to.tensors[at(part.tensor)].name, .box = part.box};
+    reshard_fault lost{.error = reshard_error::lost, .rank = to, .name = request.to.tensors[at(part.tensor)].name, .box = part.box};
     for (auto const& place : request.from.places) {
         for (auto const& held : place.parts) {
             if (held.tensor == part.tensor && !(held.roles & part.roles).empty() && intersects(held.box, part.box) && !place.ranks.empty()) {

@@ -119,7 +119,7 @@ constexpr chosen_ranks whole_nodes(reshard_problem const& problem, std::vector<n
     }
     chosen_ranks chosen;
     if (nodes < places) {
-        chosen.fault = {.what = reshard_error::few_nodes, .number = places, .limit = nodes};
+        chosen.fault = {.error = reshard_error::few_nodes, .number = places, .limit = nodes};
         return chosen;
     }
     auto const impossible = std::min(all, (std::int64_t{1} << 62) / (places + 1));
@@ -140,7 +140,7 @@ constexpr chosen_ranks whole_nodes(reshard_problem const& problem, std::vector<n
         for (std::size_t s = 0; s < sources.size(); ++s) {
             for (auto count = answer.taken[t * sources.size() + s]; count > 0; --count) {
                 if (sources[s].classes.size() < targets[t].classes.size()) {
-                    chosen.fault = {.what = reshard_error::uneven_nodes,
+                    chosen.fault = {.error = reshard_error::uneven_nodes,
                                     .number = static_cast<std::int64_t>(targets[t].classes.size()),
                                     .limit = static_cast<std::int64_t>(sources[s].classes.size())};
                     return chosen;

@@ -59,7 +59,7 @@ constexpr chosen_ranks pinned_ranks(reshard_problem const& problem)
     for (auto const& place : by_rank(problem.wanted)) {
         auto const found = std::lower_bound(held.begin(), held.end(), ranked_class{place.rank, 0});
         if (found == held.end() || found->rank != place.rank) {
-            chosen.fault = {.what = reshard_error::dead_rank, .rank = place.rank};
+            chosen.fault = {.error = reshard_error::dead_rank, .rank = place.rank};
             return chosen;
         }
         chosen.taken.push_back({place, *found});

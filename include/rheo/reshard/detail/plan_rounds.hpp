@@ -39,7 +39,7 @@ constexpr reshard_fault fault_of_budget(reshard_request const& request, reshard_
     for (auto const& move : plan.transfers) {
         auto const unit = move.size.count / elements(move.box);
         if (request.round_budget && unit > request.round_budget->count) {
-            return {.what = reshard_error::small_budget, .name = plan.tensors[at(move.tensor)].name, .number = request.round_budget->count, .limit = unit};
+            return {.error = reshard_error::small_budget, .name = plan.tensors[at(move.tensor)].name, .number = request.round_budget->count, .limit = unit};
         }
     }
     return {};

@@ -144,13 +144,13 @@ constexpr reshard_fault fault_of_arrivals(std::vector<nd_box> const& wanted, std
             subtract(rest, want);
         }
         if (!rest.empty()) {
-            fault.what = reshard_error::not_wanted;
+            fault.error = reshard_error::not_wanted;
             fault.box = rest.front();
             return fault;
         }
     }
     if (auto const two = overlapping(arrived)) {
-        fault.what = reshard_error::comes_twice;
+        fault.error = reshard_error::comes_twice;
         fault.box = intersection(arrived[two->first], arrived[two->second]);
         return fault;
     }
@@ -159,7 +159,7 @@ constexpr reshard_fault fault_of_arrivals(std::vector<nd_box> const& wanted, std
         for (auto const& box : arrived) {
             subtract(rest, box);
         }
-        fault.what = reshard_error::never_comes;
+        fault.error = reshard_error::never_comes;
         fault.box = rest.front();
         return fault;
     }

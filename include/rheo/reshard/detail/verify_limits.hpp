@@ -55,7 +55,7 @@ constexpr reshard_fault fault_of_history(std::vector<copy_event> events, int fai
         first += event.round == from_the_beginning ? 1 : 0;
         copies += event.change;
         if (auto const least = std::min<std::int64_t>(first, failures + 1); event.change < 0 && copies < least) {
-            return {.what = reshard_error::few_copies, .rank = event.rank, .number = copies, .limit = least, .round = event.round};
+            return {.error = reshard_error::few_copies, .rank = event.rank, .number = copies, .limit = least, .round = event.round};
         }
     }
     return {};
@@ -140,7 +140,7 @@ constexpr reshard_fault fault_of_sizes(reshard_plan const& plan, reshard_request
         }
     };
     if (request.memory_limit && request.memory_limit->count < has.largest()) {
-        return {.what = reshard_error::small_memory, .number = request.memory_limit->count, .limit = has.largest()};
+        return {.error = reshard_error::small_memory, .number = request.memory_limit->count, .limit = has.largest()};
     }
     drop_after(-1);
     for (std::size_t i = 0; i < plan.transfers.size();) {
@@ -151,10 +151,11 @@ constexpr reshard_fault fault_of_sizes(reshard_plan const& plan, reshard_request
             received.add(move.to, move.size.count);
             has.add(move.to, kept_size(plan, move));
             if (request.round_budget && received[move.to] > request.round_budget->count) {
-                return {.what = reshard_error::over_budget, .rank = move.to, .number = received[move.to], .limit = request.round_budget->count, .round = round};
+                return {
+                    .error = reshard_error::over_budget, .rank = move.to, .number = received[move.to], .limit = request.round_budget->count, .round = round};
             }
             if (request.memory_limit && has[move.to] > request.memory_limit->count) {
-                return {.what = reshard_error::over_memory, .rank = move.to, .number = has[move.to], .limit = request.memory_limit->count, .round = round};
+                return {.error = reshard_error::over_memory, .rank = move.to, .number = has[move.to], .limit = request.memory_limit->count, .round = round};
             }
         }
         drop_after(round);
@@ -169,16 +170,16 @@ constexpr reshard_fault fault_of_used_ranks(reshard_plan const& plan, reshard_re
     auto const dead = [&](rank_id rank) { return !std::binary_search(live.begin(), live.end(), rank); };
     for (auto const& move : plan.transfers) {
         if (dead(move.from) || dead(move.to)) {
-            return {.what = reshard_error::not_live, .rank = dead(move.from) ? move.from : move.to};
+            return {.error = reshard_error::not_live, .rank = dead(move.from) ? move.from : move.to};
         }
     }
     for (auto const& place : request.to.places) {
         for (auto const rank : place.ranks) {
             if (dead(rank_at(plan, rank))) {
-                return {.what = reshard_error::not_live, .rank = rank_at(plan, rank)};
+                return {.error = reshard_error::not_live, .rank = rank_at(plan, rank)};
             }
             if (request.ranks == rank_choice::pinned && rank_at(plan, rank) != rank) {
-                return {.what = reshard_error::wrong_place, .rank = rank};
+                return {.error = reshard_error::wrong_place, .rank = rank};
             }
         }
     }
@@ -187,7 +188,7 @@ constexpr reshard_fault fault_of_used_ranks(reshard_plan const& plan, reshard_re
         auto const& one = plan.taken[a];
         for (auto const& other : plan.taken) {
             if ((node(one.place) == node(other.place)) != (node(one.rank) == node(other.rank))) {
-                return {.what = reshard_error::wrong_place, .rank = other.rank};
+                return {.error = reshard_error::wrong_place, .rank = other.rank};
             }
         }
     }
@@ -196,7 +197,7 @@ constexpr reshard_fault fault_of_used_ranks(reshard_plan const& plan, reshard_re
 
 constexpr reshard_fault fault_of_figure(std::string_view quantity, std::int64_t said, std::int64_t is)
 {
-    return {.what = said == is ? reshard_error::none : reshard_error::wrong_sum, .number = said, .limit = is, .quantity = quantity};
+    return {.error = said == is ? reshard_error::none : reshard_error::wrong_sum, .number = said, .limit = is, .quantity = quantity};
 }
 
 template <class OnlyWhenCalled = void>

@@ -27,7 +27,7 @@ constexpr reshard_fault fault_of_formats(reshard_plan const& plan, array_layout 
         held_format const plain{plan.tensors[t].element};
         held_format const is{tensor.element, tensor.addends & roles_of(tensor)};
         if ((t < plan.held.size() ? plan.held[t] : plain) != is) {
-            return {.what = reshard_error::wrong_format, .name = tensor.name};
+            return {.error = reshard_error::wrong_format, .name = tensor.name};
         }
     }
     return {};
@@ -52,7 +52,7 @@ constexpr reshard_fault fault_of_sum(std::vector<nd_box> const& wanted, std::vec
         subtract(open, one.box);
     }
     if (!open.empty()) {
-        fault.what = reshard_error::never_comes;
+        fault.error = reshard_error::never_comes;
         fault.box = open.front();
         return fault;
     }
@@ -83,7 +83,7 @@ constexpr reshard_fault fault_of_sum(std::vector<nd_box> const& wanted, std::vec
     for (auto const& early : comes) {
         for (auto const& late : comes) {
             if (early.rank != self && late.rank != self && late.rank < early.rank && late.round > early.round && intersects(early.box, late.box)) {
-                fault.what = reshard_error::addend_order;
+                fault.error = reshard_error::addend_order;
                 fault.box = intersection(early.box, late.box);
                 fault.round = early.round;
                 return fault;

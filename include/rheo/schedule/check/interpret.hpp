@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "rheo/schedule/check/detail/dataflow.hpp"
+#include "rheo/schedule/check/row_ref.hpp"
 #include "rheo/schedule/core/message_queues.hpp"
 #include "rheo/schedule/core/pipeline_facts.hpp"
 #include "rheo/schedule/core/program.hpp"
@@ -24,13 +26,6 @@
 
 namespace rheo::inline v0 {
 
-/// One rank of the product: pipeline and position in it, and its number among the rows of all pipelines.
-struct row_ref {
-    pipeline_id pipeline;
-    int position;
-    std::size_t row;
-};
-
 namespace detail {
 
 template <class Transport, class Observer>
@@ -38,10 +33,9 @@ class interpretation {
 public:
     constexpr ~interpretation() = default;  // explicit, because nvcc does not see that the implicit one is constexpr
     constexpr interpretation(array_view<program const> programs, Observer& observer, array_view<std::size_t const> limits, Transport transport)
-        : programs_{programs}, observer_{&observer}, transport_{transport}
+        : programs_{programs}, flow_{programs}, observer_{&observer}, transport_{transport}
     {
         for (std::size_t p = 0; p < programs.size(); ++p) {
-            facts_.push_back(facts_of(programs[p], rows_.size()));
             for (std::size_t position = 0; position < programs[p].rows.size(); ++position) {
                 rows_.push_back({pipeline_id{static_cast<int>(p)}, static_cast<int>(position), rows_.size()});
                 count_holders(programs[p].rows[position]);
@@ -57,7 +51,7 @@ public:
     {
         for (auto const& r : rows_) {
             for (std::size_t k = 0; k < row(r).size(); ++k) {
-                if (!has_meaning(r, row(r)[k]) || !is_paired(row(r), k)) {
+                if (!flow_.has_meaning(r, row(r)[k]) || !is_paired(row(r), k)) {
                     return refused(program_error::misplaced, {r.pipeline, r.position, row(r)[k]});
                 }
             }
@@ -75,8 +69,6 @@ public:
 
 private:
     constexpr std::vector<instruction> const& row(row_ref r) const { return programs_[at(r.pipeline)].rows[static_cast<std::size_t>(r.position)]; }
-
-    constexpr int position_of(row_ref r, int stage) const { return programs_[at(r.pipeline)].placement[static_cast<std::size_t>(stage)]; }
 
     constexpr void count_holders(std::vector<instruction> const& instructions)
     {
@@ -98,62 +90,11 @@ private:
         }
     }
 
-    constexpr bool has_meaning(row_ref r, instruction i) const
-    {
-        if (i.item < 0 || i.stage < 0) {
-            return false;
-        }
-        auto const stages = static_cast<int>(facts_[at(r.pipeline)].stages);
-        auto const other = counterpart(i).stage;
-        auto const chain = facts_[at(r.pipeline)].chain;
-        return i.stage < stages && other >= 0 && other < stages && other / chain == i.stage / chain && position_of(r, i.stage) == r.position;
-    }
-
     /// False for an overlap that a forward and a whole backward do not follow.
     static constexpr bool is_paired(std::vector<instruction> const& row, std::size_t k)
     {
         return row[k].kind != instruction_kind::overlap ||
                (k + 2 < row.size() && row[k + 1].kind == instruction_kind::forward && row[k + 2].kind == instruction_kind::backward);
-    }
-
-    /// True when the instruction's inputs exist; those of a transfer are looked at where it is performed.
-    constexpr bool has_inputs(row_ref r, instruction i)
-    {
-        auto& f = facts_[at(r.pipeline)];
-        auto const local = [&](int stage) {
-            return position_of(r, stage) == r.position ? !f.holds(stage, i.item, evicted) : std::is_same_v<Transport, shared_memory>;
-        };
-        auto const beside = [&](int stage) { return std::is_same_v<Transport, shared_memory> || position_of(r, stage) == r.position; };
-        bool const whole = !f.holds(i.stage, i.item, evicted);
-        auto const received = [&](int source, int here, int sent) {
-            return f.holds(i.stage, i.item, here) && (!std::is_same_v<Transport, nonblocking> || f.holds(source, i.item, sent));
-        };
-        switch (i.kind) {
-        case instruction_kind::forward:
-            return f.slices_done(i.stage, i.item, true) && (f.begins_copy(i.stage) || received(i.stage - 1, activation_here, activation_sent) ||
-                                                            (local(i.stage - 1) && f.holds(i.stage - 1, i.item, forward_done)));
-        case instruction_kind::backward:
-        case instruction_kind::input_gradient:
-            return whole && f.holds(i.stage, i.item, forward_done) && f.slices_done(i.stage, i.item, false) &&
-                   (f.ends_copy(i.stage) || received(i.stage + 1, gradient_here, gradient_sent) ||
-                    (beside(i.stage + 1) && f.holds(i.stage + 1, i.item, gradient_done)));
-        case instruction_kind::weight_gradient:
-        case instruction_kind::send_gradient: return given() || f.holds(i.stage, i.item, gradient_done);
-        case instruction_kind::send_activation: return given() || (whole && f.holds(i.stage, i.item, forward_done));
-        case instruction_kind::evict: return whole && f.holds(i.stage, i.item, forward_done) && !f.holds(i.stage, i.item, gradient_done);
-        case instruction_kind::recompute: return !whole;
-        default: return true;
-        }
-    }
-
-    static constexpr bool given() { return std::is_same_v<Transport, rendezvous_of_given>; }
-
-    constexpr void note(row_ref r, instruction i)
-    {
-        constexpr int facts[] = {forward_done, gradient_done | weight_done, gradient_done, weight_done, activation_sent, activation_here, gradient_sent,
-                                 gradient_here};
-        auto& known = facts_[at(r.pipeline)].of(i.stage, i.item);
-        known = static_cast<std::uint8_t>(known | facts[static_cast<std::size_t>(i.kind)]);
     }
 
     constexpr bool advance(row_ref r)
@@ -168,26 +109,25 @@ private:
             }
             observer_->await(r, i);
         } else if (i.kind == instruction_kind::overlap) {
-            if (!has_inputs(r, row(r)[next_[r.row] + 1]) || !has_inputs(r, row(r)[next_[r.row] + 2])) {
+            if (!flow_.has_inputs(r, row(r)[next_[r.row] + 1]) || !flow_.has_inputs(r, row(r)[next_[r.row] + 2])) {
                 return false;
             }
             if constexpr (requires { observer_->overlap(r, i); }) {
                 observer_->overlap(r, i);
             }
         } else if (is_local(i.kind)) {
-            if (!has_inputs(r, i)) {
+            if (!flow_.has_inputs(r, i)) {
                 return false;
             }
-            auto& known = facts_[at(r.pipeline)].of(i.stage, i.item);
-            known = static_cast<std::uint8_t>(known ^ evicted);
+            flow_.turn_activation(r, i);
             if constexpr (requires { observer_->keep(r, i); }) {
                 observer_->keep(r, i);
             }
         } else if (is_compute(i.kind)) {
-            if (!given() && !has_inputs(r, i)) {
+            if (!flow_.given() && !flow_.has_inputs(r, i)) {
                 return false;
             }
-            note(r, i);
+            flow_.note(r, i);
             observer_->compute(r, i);
         } else {
             return transfer(r, i);
@@ -201,30 +141,29 @@ private:
         if constexpr (std::is_same_v<Transport, nonblocking>) {
             if (is_receive(i.kind)) {
                 observer_->receive(r, i);
-            } else if (has_inputs(r, i)) {
+            } else if (flow_.has_inputs(r, i)) {
                 observer_->send(r, i);
             } else {
                 return false;
             }
-            note(r, i);
+            flow_.note(r, i);
             ++next_[r.row];
             return true;
         } else if constexpr (std::is_same_v<Transport, fifo> || std::is_same_v<Transport, tagged>) {
             return pass(r, i);
         } else {
             auto const met = counterpart(i);
-            auto& f = facts_[at(r.pipeline)];
-            auto const other = rows_[f.first_row + static_cast<std::size_t>(position_of(r, met.stage))];
+            auto const other = rows_[flow_.row_of(r, met.stage)];
             if (other.row == r.row || next_[other.row] == limits_[other.row] || row(other)[next_[other.row]] != met) {
                 return false;
             }
             auto const sender = is_send(i.kind) ? r : other;
             auto const receiver = is_send(i.kind) ? other : r;
             auto const sent = is_send(i.kind) ? i : met;
-            if (!has_inputs(sender, sent)) {
+            if (!flow_.has_inputs(sender, sent)) {
                 return false;
             }
-            note(receiver, counterpart(sent));
+            flow_.note(receiver, counterpart(sent));
             observer_->transfer(sender, receiver, sent);
             ++next_[r.row];
             ++next_[other.row];
@@ -235,23 +174,21 @@ private:
     /// A transfer through queues.
     constexpr bool pass(row_ref r, instruction i)
     {
-        auto& f = facts_[at(r.pipeline)];
         auto const met = counterpart(i);
         bool const up = i.kind == instruction_kind::send_activation || i.kind == instruction_kind::receive_activation;
-        auto const other = f.first_row + static_cast<std::size_t>(position_of(r, met.stage));
+        auto const other = flow_.row_of(r, met.stage);
         if (is_send(i.kind)) {
-            if (other == r.row || !has_inputs(r, i) || !queues_.put(transport_, r.row, other, up, i)) {
+            if (other == r.row || !flow_.has_inputs(r, i) || !queues_.put(transport_, r.row, other, up, i)) {
                 return false;
             }
             observer_->send(r, i);
         } else {
-            bool const sent = f.holds(met.stage, met.item, up ? activation_sent : gradient_sent);
-            if (other == r.row || !sent || !queues_.take(transport_, other, r.row, up, met)) {
+            if (other == r.row || !flow_.is_sent(r, met) || !queues_.take(transport_, other, r.row, up, met)) {
                 return false;
             }
             observer_->receive(r, i);
         }
-        note(r, i);
+        flow_.note(r, i);
         ++next_[r.row];
         return true;
     }
@@ -283,22 +220,22 @@ private:
             return {};
         }
         auto const i = row(r)[next_[r.row]];
-        auto const other = rows_[facts_[at(r.pipeline)].first_row + static_cast<std::size_t>(position_of(r, counterpart(i).stage))];
+        auto const other = rows_[flow_.row_of(r, counterpart(i).stage)];
         if (next_[other.row] == row(other).size()) {
             return {};
         }
         auto const met = row(other)[next_[other.row]];
-        if (!is_receive(met.kind) || met == counterpart(i) || position_of(other, counterpart(met).stage) != r.position) {
+        if (!is_receive(met.kind) || met == counterpart(i) || flow_.position_of(other, counterpart(met).stage) != r.position) {
             return {};
         }
         return {{r.pipeline, r.position, i}, {other.pipeline, other.position, met}};
     }
 
     array_view<program const> programs_;
+    dataflow<Transport> flow_;
     Observer* observer_;
     Transport transport_;
     message_queues<> queues_;
-    std::vector<pipeline_facts> facts_;
     std::vector<row_ref> rows_;
     std::vector<std::size_t> next_;  ///< row -> its next instruction
     std::vector<std::size_t> limits_;

@@ -23,10 +23,10 @@ struct chunk_sizes {
 
 /// Equal chunks, as many as are needed with the size rounded down. None is smaller than a byte per rank; an all_gather's may be.
 /// @pre size >= 0, chunks >= 1, ranks >= 1
-constexpr chunk_sizes cut_into_chunks(collective what, bytes size, int chunks, int ranks)
+constexpr chunk_sizes cut_into_chunks(collective operation, bytes size, int chunks, int ranks)
 {
     auto const each = size.count / chunks;
-    if (what != collective::all_gather && each < ranks) {
+    if (operation != collective::all_gather && each < ranks) {
         return {chunks, {ranks}};
     }
     return {each == 0 ? chunks : (size.count + each - 1) / each, {each}};
@@ -34,7 +34,7 @@ constexpr chunk_sizes cut_into_chunks(collective what, bytes size, int chunks, i
 
 /// One part of a chunk's way: a collective among the ranks that differ only in their place in one level, or among all.
 struct collective_phase {
-    collective what;
+    collective operation;
     int queue;    ///< chunks of a level wait in one queue; 0 for all ranks
     int stride;   ///< between the ranks of a group
     int members;  ///< of a group
@@ -45,25 +45,25 @@ struct collective_phase {
 
 /// The phases of a chunk. Levels of one member have none. @pre network_fault(levels) is empty
 template <class Link>
-std::vector<collective_phase> phases_of(collective what, collective_scope scope, bytes chunk, array_view<network_level<Link> const> levels)
+std::vector<collective_phase> phases_of(collective operation, collective_scope scope, bytes chunk, array_view<network_level<Link> const> levels)
 {
     if (scope == collective_scope::all_ranks) {
-        return {{what, 0, 1, ranks_of(levels), chunk}};
+        return {{operation, 0, 1, ranks_of(levels), chunk}};
     }
     std::vector<collective_phase> inward;  // what, from the inside out
     int stride = 1;
     for (std::size_t k = 0; k < levels.size(); ++k) {
         if (levels[k].members > 1) {
-            inward.push_back({what, static_cast<int>(k), stride, levels[k].members, chunk});
+            inward.push_back({operation, static_cast<int>(k), stride, levels[k].members, chunk});
         }
         stride *= levels[k].members;
     }
-    if (what == collective::all_gather || what == collective::broadcast) {
+    if (operation == collective::all_gather || operation == collective::broadcast) {
         std::reverse(inward.begin(), inward.end());
     }
     std::vector<collective_phase> phases;
     auto const add = [&](collective_phase phase, collective as) {
-        phase.what = as;
+        phase.operation = as;
         phase.size = chunk;
         phases.push_back(phase);
         if (as == collective::reduce_scatter) {
@@ -72,9 +72,9 @@ std::vector<collective_phase> phases_of(collective what, collective_scope scope,
             chunk.count *= phase.members;
         }
     };
-    if (what != collective::all_reduce || inward.size() < 2) {
+    if (operation != collective::all_reduce || inward.size() < 2) {
         for (auto const& phase : inward) {
-            add(phase, what);
+            add(phase, operation);
         }
         return phases;
     }

@@ -26,7 +26,7 @@ enum class collective_form : unsigned char {
 inline constexpr std::array<std::string_view, 5> collective_names{"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"};
 inline constexpr std::array<std::string_view, 5> collective_form_names{"ring", "direct", "halving_doubling", "tree", "slice_owner"};
 
-constexpr std::string_view name_of(collective what) { return collective_names[static_cast<std::size_t>(what)]; }
+constexpr std::string_view name_of(collective operation) { return collective_names[static_cast<std::size_t>(operation)]; }
 constexpr std::string_view name_of(collective_form form) { return collective_form_names[static_cast<std::size_t>(form)]; }
 
 enum class collective_scope : unsigned char {
@@ -38,7 +38,7 @@ enum class collective_scope : unsigned char {
 /// @tparam Model of the network (network_model.hpp)
 template <class Model>
 struct collective_request {
-    collective what = collective::all_reduce;
+    collective operation = collective::all_reduce;
     collective_form form = collective_form::ring;
     collective_scope scope = collective_scope::by_level;
     bytes size{};           ///< of the buffer that is cut into chunks; of an all_gather the part of one rank; of a slice_owner the integers

@@ -119,8 +119,8 @@ std::string collective_fault(array_view<network_level<typename Model::link> cons
     if (auto fault = network_fault(levels); !fault.empty()) {
         return fault;
     }
-    auto const words = std::string{name_of(request.what)} + " as " + std::string{name_of(request.form)};
-    if (!has_form(request.what, request.form)) {
+    auto const words = std::string{name_of(request.operation)} + " as " + std::string{name_of(request.form)};
+    if (!has_form(request.operation, request.form)) {
         return "there is no " + words;
     }
     auto const ranks = ranks_of(levels);
@@ -140,11 +140,11 @@ std::string collective_fault(array_view<network_level<typename Model::link> cons
         return words + ": the bytes of a sum and of a value are at least 1";
     }
     bool const by_level = request.scope == collective_scope::by_level && levels.size() > 1;
-    if (by_level && (request.what == collective::all_to_all || request.form == collective_form::slice_owner)) {
+    if (by_level && (request.operation == collective::all_to_all || request.form == collective_form::slice_owner)) {
         return words + " goes over all ranks at once, not level by level";
     }
-    auto const chunks = cut_into_chunks(request.what, request.size, request.chunks, ranks);
-    auto const phases = phases_of(request.what, request.scope, chunks.each, levels);
+    auto const chunks = cut_into_chunks(request.operation, request.size, request.chunks, ranks);
+    auto const phases = phases_of(request.operation, request.scope, chunks.each, levels);
     for (auto const& phase : phases) {
         if (request.form == collective_form::halving_doubling && !std::has_single_bit(static_cast<unsigned>(phase.members))) {
             return words + " needs a power of two of ranks, not " + std::to_string(phase.members);
@@ -165,7 +165,7 @@ result<typename Model::time> collective_time(array_view<network_level<typename M
     }
     auto const time = detail::collective_run<Model>{levels, request}.play();
     if (!Model::fits(time)) {
-        return failure{std::string{name_of(request.what)} + " takes more than the largest time of this network model (2^63 - 1 ns where time is whole)"};
+        return failure{std::string{name_of(request.operation)} + " takes more than the largest time of this network model (2^63 - 1 ns where time is whole)"};
     }
     return time;
 }

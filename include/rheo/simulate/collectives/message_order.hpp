@@ -41,7 +41,7 @@ constexpr collective_step ring_step(collective_phase const& phase, int place, st
     auto const n = std::int64_t{phase.members};
     auto const next = (place + 1) % phase.members;
     bytes const part{phase.size.count / n};
-    switch (phase.what) {
+    switch (phase.operation) {
     case collective::all_reduce: return in_turn(step, 2 * (n - 1), next, part, step / 2 < n - 1 ? part : bytes{});
     case collective::reduce_scatter: return in_turn(step, n - 1, next, part, part);
     case collective::all_gather: return in_turn(step, n - 1, next, phase.size, {});
@@ -60,11 +60,11 @@ constexpr collective_step halving_doubling_step(collective_phase const& phase, i
 {
     auto const levels = std::countr_zero(static_cast<unsigned>(phase.members));
     auto const k = static_cast<int>(step / 2) + 1;
-    if (phase.what == collective::all_gather) {
+    if (phase.operation == collective::all_gather) {
         auto const messages = levels;
         return k > messages ? collective_step{step_kind::end} : in_turn(step, messages, place ^ (phase.members >> k), {phase.size.count << (k - 1)}, {});
     }
-    auto const messages = phase.what == collective::all_reduce ? 2 * levels : levels;
+    auto const messages = phase.operation == collective::all_reduce ? 2 * levels : levels;
     if (k > messages) {
         return {step_kind::end};
     }
@@ -83,7 +83,7 @@ constexpr collective_step tree_step(collective_phase const& phase, int place, st
     while (children < own && place + (1 << children) < phase.members) {
         ++children;
     }
-    if (phase.what == collective::all_reduce) {
+    if (phase.operation == collective::all_reduce) {
         if (step < children) {
             return {step_kind::receive, 0, step, {}, phase.size};
         }
@@ -116,14 +116,14 @@ constexpr collective_step step_of(collective_form form, collective_phase const& 
 }
 
 /// Which collectives have which forms, as far as this library knows.
-constexpr bool has_form(collective what, collective_form form)
+constexpr bool has_form(collective operation, collective_form form)
 {
     switch (form) {
     case collective_form::ring:
     case collective_form::direct: return true;
-    case collective_form::halving_doubling: return what != collective::all_to_all && what != collective::broadcast;
-    case collective_form::tree: return what == collective::all_reduce || what == collective::broadcast;
-    case collective_form::slice_owner: return what == collective::all_reduce;
+    case collective_form::halving_doubling: return operation != collective::all_to_all && operation != collective::broadcast;
+    case collective_form::tree: return operation == collective::all_reduce || operation == collective::broadcast;
+    case collective_form::slice_owner: return operation == collective::all_reduce;
     }
     return false;
 }

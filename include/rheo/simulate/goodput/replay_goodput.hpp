@@ -142,9 +142,9 @@ private:
     static constexpr whole_milliseconds never{std::numeric_limits<std::int64_t>::max()};
     whole_milliseconds phase_end() const { return doing_ == phase::none ? never : begin_ + takes_; }
 
-    void begin(phase what, whole_milliseconds now, whole_milliseconds takes)
+    void begin(phase next, whole_milliseconds now, whole_milliseconds takes)
     {
-        doing_ = what;
+        doing_ = next;
         begin_ = now;
         takes_ = takes;
     }

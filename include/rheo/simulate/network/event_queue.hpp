@@ -11,13 +11,13 @@
 
 namespace rheo::inline v0 {
 
-template <class Time, class What>
+template <class Time, class Subject>
 class event_queue {
 public:
     struct event {
         Time at;
         std::uint64_t number;
-        What what;
+        Subject subject;
     };
 
     bool empty() const { return heap_.empty(); }

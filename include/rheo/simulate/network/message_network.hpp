@@ -76,7 +76,7 @@ public:
         while (!queue_.empty()) {
             auto const event = queue_.pop();
             now_ = event.at;
-            auto& m = messages_[event.what];
+            auto& m = messages_[event.subject];
             if (m.behind != nothing) {
                 auto const& next = messages_[m.behind];
                 queue_.push({next.at, next.number, m.behind});
@@ -84,10 +84,10 @@ public:
                 links_[m.link].last = nothing;
             }
             if (m.hop == m.route.hops) {
-                free_.push_back(event.what);
+                free_.push_back(event.subject);
                 return happening{event.at, m.note};
             }
-            pass(event.what, event.at);
+            pass(event.subject, event.at);
         }
         return std::nullopt;
     }

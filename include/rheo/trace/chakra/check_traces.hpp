@@ -26,7 +26,7 @@ struct message_end {
     std::int64_t bytes;
     std::uint32_t step;  // in the trace of its rank
 
-    constexpr auto what() const { return std::tuple{from, to, tag, bytes}; }
+    constexpr auto key() const { return std::tuple{from, to, tag, bytes}; }
 };
 
 template <class OnlyWhenCalled = void>
@@ -44,7 +44,7 @@ std::vector<message_end> message_ends(chakra_trace_set const& traces, chakra_nod
             }
         }
     }
-    std::stable_sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.what() < b.what(); });
+    std::stable_sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.key() < b.key(); });
     return all;
 }
 
@@ -65,10 +65,10 @@ std::string check_messages(chakra_trace_set const& traces)
     auto const sends = detail::message_ends(traces, chakra_node_type::comm_send);
     auto const receives = detail::message_ends(traces, chakra_node_type::comm_recv);
     for (std::size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
-        if (i == receives.size() || (i < sends.size() && sends[i].what() < receives[i].what())) {
+        if (i == receives.size() || (i < sends.size() && sends[i].key() < receives[i].key())) {
             return detail::without_partner(traces, sends[i], true);
         }
-        if (i == sends.size() || receives[i].what() < sends[i].what()) {
+        if (i == sends.size() || receives[i].key() < sends[i].key()) {
             return detail::without_partner(traces, receives[i], false);
         }
     }
@@ -107,9 +107,11 @@ std::string check_collectives(chakra_trace_set const& traces)
                 auto const& a = traces.ranks[first].steps[steps[g][0][k]];
                 auto const& b = traces.ranks[other].steps[steps[g][m][k]];
                 if (a.collective != b.collective || a.bytes != b.bytes) {
-                    auto const what = [](chakra_step const& s) { return std::string{name_of(s.collective)} + " of " + std::to_string(s.bytes) + " bytes"; };
-                    return name + ": collective " + std::to_string(k + 1) + " is " + what(a) + " in " + label_of(a, first) + ", but " + what(b) + " in " +
-                           label_of(b, other) + "; members must have the same collectives in one order";
+                    auto const described = [](chakra_step const& s) {
+                        return std::string{name_of(s.collective)} + " of " + std::to_string(s.bytes) + " bytes";
+                    };
+                    return name + ": collective " + std::to_string(k + 1) + " is " + described(a) + " in " + label_of(a, first) + ", but " + described(b) +
+                           " in " + label_of(b, other) + "; members must have the same collectives in one order";
                 }
             }
         }

@@ -643,7 +643,7 @@ void check_many(unsigned seed, int count)
         auto const why = reasons(p);
         INFO(describe(out.fault).view());
         if (!why.empty()) {
-            CHECK(why.count(out.fault.what) == 1);
+            CHECK(why.count(out.fault.error) == 1);
             continue;
         }
         REQUIRE_FALSE(out.fault);
@@ -676,7 +676,7 @@ void check_many_in_place(unsigned seed, int count)
         request.memory_limit = bytes{peak.bound.count + static_cast<std::int64_t>(draw() % (above + 1))};
         auto const out = try_reshard(request);
         INFO(describe(out.fault).view());
-        if (out.fault.what == reshard_error::little_memory) {
+        if (out.fault.error == reshard_error::little_memory) {
             CHECK(out.fault.limit > request.memory_limit->count);
             continue;
         }

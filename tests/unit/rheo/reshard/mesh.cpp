@@ -37,7 +37,7 @@ std::vector<mesh_tensor> one_matrix_per_layer()
 {
     std::vector<mesh_tensor> tensors;
     for (int l = 0; l < layers; ++l) {
-        tensors.push_back({{.name = "layer " + std::to_string(l), .shape = {matrix_rows, 3}}, {l}, {.what = mesh_rule::kind::cut}});
+        tensors.push_back({{.name = "layer " + std::to_string(l), .shape = {matrix_rows, 3}}, {l}, {.form = mesh_rule::kind::cut}});
     }
     return tensors;
 }

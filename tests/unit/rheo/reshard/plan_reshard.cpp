@@ -175,7 +175,7 @@ TEST_CASE("plan_reshard: fewest bytes, least largest send")
         request.live = {rank_id{0}, rank_id{1}, rank_id{2}, rank_id{3}, rank_id{4}};
         auto const out = try_reshard(request);
         CAPTURE(round, describe(out.fault).view());
-        REQUIRE((out.fault.what == reshard_error::lost) == least.is_lost);
+        REQUIRE((out.fault.error == reshard_error::lost) == least.is_lost);
         if (least.is_lost) {
             continue;
         }

@@ -24,12 +24,12 @@ whole_nanoseconds played(test::vector_table const& table, std::string const& lin
     auto const algorithm = table.cell(line, "algorithm");
     auto const form = algorithm == "halvingDoubling" ? std::string{"halving_doubling"} : algorithm;
     for (auto const what : operations) {
-        request.what = name_of(what) == table.cell(line, "collective") ? what : request.what;
+        request.operation = name_of(what) == table.cell(line, "collective") ? what : request.operation;
     }
     for (auto const f : forms) {
         request.form = name_of(f) == form ? f : request.form;
     }
-    REQUIRE(name_of(request.what) == table.cell(line, "collective"));
+    REQUIRE(name_of(request.operation) == table.cell(line, "collective"));
     REQUIRE(name_of(request.form) == form);
     request.size = {table.integer(line, "bytes")};
     request.chunks = static_cast<int>(table.integer(line, "chunks"));
@@ -101,7 +101,7 @@ TEST_CASE("collectives: alone on the network they take closed forms")
         for (int const chunks : {1, 4}) {
             collective_request<free_network> request{.size = {1 << 16}, .chunks = chunks, .handover = {handover}, .memory = bytes_per_second{64.0}};
             auto const time = [&](collective what, collective_form form) {
-                request.what = what;
+                request.operation = what;
                 request.form = form;
                 return collective_time<free_network>(one_level(n, network_topology::full, latency, rate), request)->count;
             };
@@ -196,7 +196,7 @@ TEST_CASE("collectives: what cannot be is refused in a sentence")
 {
     auto const levels = one_level(6, network_topology::ring, 1.0, 1.0);
     auto const refused = [&](collective_request<contended_network> const& request) { return collective_time<contended_network>(levels, request).error(); };
-    CHECK(refused({.what = collective::broadcast, .form = collective_form::halving_doubling}) == "there is no broadcast as halving_doubling");
+    CHECK(refused({.operation = collective::broadcast, .form = collective_form::halving_doubling}) == "there is no broadcast as halving_doubling");
     CHECK(refused({.form = collective_form::halving_doubling}) == "all_reduce as halving_doubling needs a power of two of ranks, not 6");
     CHECK(refused({.size = {-1}}) ==
           "all_reduce as ring of -1 bytes in 1 chunks, 1 at once: expected 0 to 2^62 bytes over all ranks, 1 to 2^20 chunks and at least 1 at once");

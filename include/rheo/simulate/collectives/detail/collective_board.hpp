@@ -32,7 +32,7 @@ struct collective_note {
     rank_id rank;
     std::int32_t chunk;
     std::int16_t phase;
-    collective_event what;
+    collective_event kind;
     std::int64_t key;
 };
 
@@ -58,9 +58,9 @@ public:
     collective_board(array_view<network_level<typename Model::link> const> levels, collective_request<Model> const& request)
         : request_{request}, network_{levels}
     {
-        auto const chunks = cut_into_chunks(request.what, request.size, request.chunks, network_.ranks());
+        auto const chunks = cut_into_chunks(request.operation, request.size, request.chunks, network_.ranks());
         chunks_ = static_cast<std::int32_t>(chunks.count);
-        phases_ = phases_of(request.what, request.scope, chunks.each, levels);
+        phases_ = phases_of(request.operation, request.scope, chunks.each, levels);
         progress_.resize(static_cast<std::size_t>(network_.ranks()) * static_cast<std::size_t>(chunks_) * phases_.size());
     }
 
@@ -82,7 +82,7 @@ public:
     /// The rank's hand-over begins, with a sum of that size in it; `then` happens at its end.
     void hand_over(collective_note at, collective_event then, bytes added)
     {
-        at.what = then;
+        at.kind = then;
         auto const sums = request_.memory && added.count > 0 ? Model::addition(added, *request_.memory) : time{};
         network_.alarm(Model::sum(now_, Model::sum(request_.handover, sums)), at);
     }

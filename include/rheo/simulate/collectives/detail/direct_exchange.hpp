@@ -22,7 +22,7 @@ bytes direct_message(collective_board<Model> const& board, collective_note const
     if (request.form == collective_form::slice_owner) {
         return owned_slice(phase.size.count / request.sum_bytes, phase.members, to, request.sum_bytes);
     }
-    bool const is_whole = phase.what == collective::all_gather || phase.what == collective::broadcast;
+    bool const is_whole = phase.operation == collective::all_gather || phase.operation == collective::broadcast;
     return {is_whole ? phase.size.count : phase.size.count / phase.members};
 }
 
@@ -41,8 +41,8 @@ bytes summed_message(collective_board<Model> const& board, collective_note const
 template <class Model>
 void add_what_came(collective_board<Model>& board, collective_note const& at)
 {
-    auto const what = board.phase_of(at).what;
-    bool const adds = what == collective::all_reduce || what == collective::reduce_scatter;
+    auto const operation = board.phase_of(at).operation;
+    bool const adds = operation == collective::all_reduce || operation == collective::reduce_scatter;
     board.hand_over(at, collective_event::handed_over, adds ? direct_message(board, at, board.place_of(at)) : bytes{});
 }
 
@@ -51,7 +51,7 @@ void begin_direct(collective_board<Model>& board, collective_note at)
 {
     auto& p = board.progress_of(at);
     p.begun = true;
-    bool const sends = board.phase_of(at).what != collective::broadcast || board.place_of(at) == 0;
+    bool const sends = board.phase_of(at).operation != collective::broadcast || board.place_of(at) == 0;
     for (at.key = 1; sends && at.key < board.phase_of(at).members; ++at.key) {
         board.hand_over(at, collective_event::ready_to_send, {});
     }
@@ -71,8 +71,8 @@ bool direct_added(collective_board<Model>& board, collective_note const& at)
     auto& p = board.progress_of(at);
     auto const& phase = board.phase_of(at);
     auto const others = phase.members - 1;
-    if (phase.what != collective::all_reduce) {
-        return p.added == (phase.what == collective::broadcast ? 1 : others);
+    if (phase.operation != collective::all_reduce) {
+        return p.added == (phase.operation == collective::broadcast ? 1 : others);
     }
     // The executor turns a sum into floats when it is whole. The plain form sends a message for each hand-over, once all have come.
     auto const may_send = board.request().form == collective_form::slice_owner ? (p.added == others ? others : 0) : (p.came == others ? p.added : 0);
@@ -89,11 +89,11 @@ bool happen_in_direct(collective_board<Model>& board, collective_note const& at)
 {
     auto& p = board.progress_of(at);
     auto const others = board.phase_of(at).members - 1;
-    switch (at.what) {
+    switch (at.kind) {
     case collective_event::ready_to_send: {
         auto const to = (board.place_of(at) + static_cast<int>(at.key)) % board.phase_of(at).members;
         board.send(at, to, direct_message(board, at, to), collective_event::arrived, 0);
-        return board.phase_of(at).what == collective::broadcast && at.key == others;  // its root receives nothing
+        return board.phase_of(at).operation == collective::broadcast && at.key == others;  // its root receives nothing
     }
     case collective_event::arrived:
         ++p.came;

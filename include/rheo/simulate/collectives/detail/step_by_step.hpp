@@ -56,7 +56,7 @@ template <class Model>
 bool happen_in_steps(collective_board<Model>& board, collective_note const& at)
 {
     auto& p = board.progress_of(at);
-    if (at.what == collective_event::handed_over) {
+    if (at.kind == collective_event::handed_over) {
         p.handed = true;
         return go_on(board, at);
     }
