@@ -37,8 +37,8 @@ enum class fault_phase : std::uint8_t {
     idle,      ///< the update is done, the next step not begun
 };
 
-inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute", "gather", "sum",
-                                                         "sum_gradient", "reduce", "decide", "shrink", "copy", "commit", "idle"};
+inline constexpr std::string_view fault_phase_names[] = {"forward",      "backward", "input_gradient", "weight_gradient", "recompute", "gather", "sum",
+                                                         "sum_gradient", "reduce",   "decide",         "shrink",          "copy",      "commit", "idle"};
 
 enum class fault_kind : std::uint8_t { kill, stop, hang, drain, slow };
 

@@ -29,8 +29,9 @@ void stage_on<Kernels>::pass::exchange(std::size_t index)
     case shard_op_kind::gather_rows: return gather(slot(0, o.z[0]), o.out_width);
     case shard_op_kind::collect_rows: return collect(index, slot(0, o.z[0]));
     case shard_op_kind::sum_shards:
-        return sum_to_strips(exchange_kind::sum, [&, width = o.out_width](std::size_t j) { return partial(j, width); }, partial(shards(), o.out_width),
-                             parameter(0, index, 1), o.out_width, slot(0, o.z[0]));
+        return sum_to_strips(
+            exchange_kind::sum, [&, width = o.out_width](std::size_t j) { return partial(j, width); }, partial(shards(), o.out_width), parameter(0, index, 1),
+            o.out_width, slot(0, o.z[0]));
     }
 }
 
@@ -40,8 +41,9 @@ void stage_on<Kernels>::pass::exchange_gradient(std::size_t index)
 {
     auto const& [kind, o, column, part, count, positions] = op_of(0, index);
     if (kind == shard_op_kind::gather_rows) {
-        sum_to_strips(exchange_kind::sum_gradient, [this, z = o.z[0]](std::size_t j) { return partial_gradient_of(j, z); }, partial(0, 0), nullptr,
-                      o.out_width, gradient_of(0, o.x[0]));
+        sum_to_strips(
+            exchange_kind::sum_gradient, [this, z = o.z[0]](std::size_t j) { return partial_gradient_of(j, z); }, partial(0, 0), nullptr, o.out_width,
+            gradient_of(0, o.x[0]));
     } else {
         gather(gradient_of(0, o.z[0]), o.out_width);
     }

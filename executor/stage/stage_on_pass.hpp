@@ -39,24 +39,26 @@ void stage_on<Kernels>::forward_pass(activation& a, stage_item const& item, std:
 template <class Kernels>
 void stage_on<Kernels>::weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds)
 {
-    while_adding([&] { perform(pass_kind::weight_gradient, a, item, {.lowest = lowest, .adds = &adds}, [&] {
-        shared_regions::loan recomputed{buffers_for_recompute(), backend_->own()};
-        shared_regions::loan exchanged{exchange_buffers_, backend_->own()};
-        for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
-            pass p{*this, a, item, l, {recomputed.data(), exchanged.data()}};
-            p.recompute_dropped();
-            for (std::size_t j = 0; j < p.shards(); ++j) {
-                auto& of_shard = p.gradient.emplace_back();
-                for (std::size_t s = 0; s < p.all().slots(); ++s) {
-                    auto const number = static_cast<int>(s);
-                    of_shard.push_back(loss_writes_gradient(p.all(), number) ? p.slot(j, number) : p.kept(j, number));
+    while_adding([&] {
+        perform(pass_kind::weight_gradient, a, item, {.lowest = lowest, .adds = &adds}, [&] {
+            shared_regions::loan recomputed{buffers_for_recompute(), backend_->own()};
+            shared_regions::loan exchanged{exchange_buffers_, backend_->own()};
+            for (std::size_t l = layers_.size(); l-- > depth_of(lowest);) {
+                pass p{*this, a, item, l, {recomputed.data(), exchanged.data()}};
+                p.recompute_dropped();
+                for (std::size_t j = 0; j < p.shards(); ++j) {
+                    auto& of_shard = p.gradient.emplace_back();
+                    for (std::size_t s = 0; s < p.all().slots(); ++s) {
+                        auto const number = static_cast<int>(s);
+                        of_shard.push_back(loss_writes_gradient(p.all(), number) ? p.slot(j, number) : p.kept(j, number));
+                    }
+                }
+                for (std::size_t o = p.all().ops(); o-- > 0;) {
+                    p.weight_gradient(o, adds);
                 }
             }
-            for (std::size_t o = p.all().ops(); o-- > 0;) {
-                p.weight_gradient(o, adds);
-            }
-        }
-    }); });
+        });
+    });
 }
 
 /// Where the gradients of a layer's slots lie: kept ones in the activation, others in what the stage works in. Slots that share memory share their

@@ -16,7 +16,8 @@ namespace rheo::inline v0 {
 class member_exchange final : public group_exchange {
 public:
     /// @param group the ranks of the group, this one among them  @param begins called before each exchange @pre `messages` outlives it
-    member_exchange(std::vector<rank_id> const& group, mpi::messenger& messages, std::function<void(exchange_kind)> begins = [](exchange_kind) {})
+    member_exchange(
+        std::vector<rank_id> const& group, mpi::messenger& messages, std::function<void(exchange_kind)> begins = [](exchange_kind) {})
         : group_{&group}, messages_{&messages}, begins_{std::move(begins)}
     {
     }

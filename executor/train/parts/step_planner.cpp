@@ -59,7 +59,8 @@ result<recomposition> step_planner::repaired_groups(std::vector<rank_holdings> c
         }
     }
     auto const fits = [&](pipeline_instance const& pipeline) {
-        plan alone{.schedule = first_.schedule, .pipelines = {pipeline}, .work = deal(std::vector{job_->microbatches()}), .spares = {}, .slices = first_.slices};
+        plan alone{
+            .schedule = first_.schedule, .pipelines = {pipeline}, .work = deal(std::vector{job_->microbatches()}), .spares = {}, .slices = first_.slices};
         choose_recomputation(alone, job_->model, job_->config);
         return memory_error(alone, job_->model, job_->config).empty();
     };

@@ -42,8 +42,7 @@ void add_accumulators(step_totals& totals, resident_state& resident)
             totals.not_finite = earlier(totals.not_finite, {accumulator.not_finite_at, info.layer});
         }
         if (!state.tensors[at(info.tensor)].is_parameter) {
-            totals.loss =
-                totals.loss + loss_sum{.fixed = accumulator.sums[0], .targets = accumulator.sums[1], .not_finite = accumulator.state.not_finite != 0};
+            totals.loss = totals.loss + loss_sum{.fixed = accumulator.sums[0], .targets = accumulator.sums[1], .not_finite = accumulator.state.not_finite != 0};
         }
     }
 }

@@ -28,7 +28,10 @@ struct damaged_pipeline {
     pipeline_instance before;
     std::vector<std::vector<rank_id>> groups;
 
-    int members(std::size_t position) const { return static_cast<int>(groups[position].size() - static_cast<std::size_t>(std::ranges::count(groups[position], gone))); }
+    int members(std::size_t position) const
+    {
+        return static_cast<int>(groups[position].size() - static_cast<std::size_t>(std::ranges::count(groups[position], gone)));
+    }
     bool has_empty() const
     {
         for (std::size_t position = 0; position < groups.size(); ++position) {
@@ -115,7 +118,8 @@ inline std::vector<int> shares_by_speed(array_view<pipeline_instance const> pipe
 /// @param staying the ranks that have, or may get, a place, ascending  @param failures f of f + 1 copies  @param fits whether the ranks of a pipeline have
 /// the memory for it  @returns why no pipeline can be kept
 template <class Fits>
-result<recomposition> repair_groups(array_view<pipeline_instance const> before, array_view<rank_id const> staying, int microbatches, int failures, Fits const& fits)
+result<recomposition> repair_groups(array_view<pipeline_instance const> before, array_view<rank_id const> staying, int microbatches, int failures,
+                                    Fits const& fits)
 {
     std::vector<rank_id> free(staying.begin(), staying.end());
     std::vector<detail::damaged_pipeline> pipelines;

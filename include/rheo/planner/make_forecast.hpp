@@ -38,8 +38,8 @@ std::vector<rank_holdings> holdings_without(plan const& p, array_view<rank_id co
         if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
             holdings.push_back({rank, {}, {}, {}});
             auto const place = position_of(p, rank);
-            holdings.back().layers = cells_per_layer == 1 || !place.found ? layers_in(layers_of(p, rank))
-                                                                          : cells_of(p.pipelines[at(place.pipeline)], rank, cells_per_layer);
+            holdings.back().layers =
+                cells_per_layer == 1 || !place.found ? layers_in(layers_of(p, rank)) : cells_of(p.pipelines[at(place.pipeline)], rank, cells_per_layer);
         }
     }
     return holdings;

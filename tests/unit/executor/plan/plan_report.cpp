@@ -73,7 +73,7 @@ TEST_CASE("plan_report: prints templates, instantiations, outcomes")
     };
     has("templates (as modelled, at 3 microbatches)\n  ranks ");
     has("proved");
-    has("templates of whole nodes of 3 devices (planned and priced; ranks do not share stages yet)\n");
+    has("templates of whole nodes of 3 devices (planned and priced; plan.tensor sets how many ranks share a stage)\n");
     has("; devices per stage ");
     has("what ranks run (2 pipelines wanted; the plan, and the quickest of fewer ranks; steps as modelled)\n");
     has("  5      2 + 3  ");

@@ -15,8 +15,8 @@ namespace {
 
 model_description const wide = on_grid(gpt_model({.vocabulary = 96, .context = 16, .width = 64, .heads = 4, .blocks = 2}), 4);
 
-std::vector<pipeline_instance> const two_pipelines{
-    {{layer_id{0}, layer_id{2}, layer_id{4}}, {{rank_id{0}, rank_id{1}, rank_id{2}}, {rank_id{3}}}}, {{layer_id{0}, layer_id{4}}, {{rank_id{4}, rank_id{5}}}}};
+std::vector<pipeline_instance> const two_pipelines{{{layer_id{0}, layer_id{2}, layer_id{4}}, {{rank_id{0}, rank_id{1}, rank_id{2}}, {rank_id{3}}}},
+                                                   {{layer_id{0}, layer_id{4}}, {{rank_id{4}, rank_id{5}}}}};
 
 std::vector<rank_holdings> holdings_of(collection const& cells)
 {
