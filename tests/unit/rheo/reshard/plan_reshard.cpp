@@ -309,6 +309,40 @@ TEST_CASE("plan_reshard: in place, an element may not fit whole")
     CHECK(describe(verify(out.plan, request)).view() == "");  // no round of 12 bytes
 }
 
+TEST_CASE("plan_reshard: in place, rounds are full where memory allows")
+{
+    std::array<element_format, tensor_roles> const three{bytes{4}, bytes{4}, bytes{4}};
+    array_layout const from{{{.name = "a", .shape = {8}, .element = three}}, {{{rank_id{0}}, {{tensor_id{0}, {{0, 8}}}}}}};
+    auto to = from;
+    to.places.front().ranks = {rank_id{1}};
+    reshard_request request{.from = from, .to = to, .round_budget = bytes{16}, .memory_limit = bytes{96}};
+    auto out = try_reshard(request);
+    REQUIRE(describe(out.fault).view() == "");
+    CHECK(describe(verify(out.plan, request)).view() == "");
+    CHECK(out.plan.certificate.rounds == bounded_count{6, 6});  // 96 / 16; whole elements of 12 bytes would need 8
+    CHECK_FALSE(out.plan.dropped.empty());
+    // Roles that arrive one by one are one copy: of two and a new one, two stay.
+    request.from.places.front().ranks = {rank_id{0}, rank_id{2}};
+    request.failures = 1;
+    out = try_reshard(request);
+    REQUIRE(describe(out.fault).view() == "");
+    CHECK(describe(verify(out.plan, request)).view() == "");
+    CHECK(out.plan.certificate.rounds == bounded_count{6, 6});
+    std::int64_t dropped = 0;
+    for (auto const& drop : out.plan.dropped) {
+        dropped += elements(drop.part.box);
+    }
+    CHECK(dropped == 8);
+    // Two halves change places: 48 bytes beside 48 do not fit into 80.
+    request.from.places = {{{rank_id{0}}, {{tensor_id{0}, {{0, 4}}}}}, {{rank_id{1}}, {{tensor_id{0}, {{4, 8}}}}}};
+    request.to.places = {{{rank_id{1}}, {{tensor_id{0}, {{0, 4}}}}}, {{rank_id{0}}, {{tensor_id{0}, {{4, 8}}}}}};
+    request.memory_limit = bytes{80};
+    out = try_reshard(request);
+    REQUIRE(describe(out.fault).view() == "");
+    CHECK(describe(verify(out.plan, request)).view() == "");
+    CHECK(out.plan.certificate.rounds.value >= out.plan.certificate.rounds.bound);
+}
+
 TEST_CASE("plan_reshard: in place under a memory limit")
 {
     // Four ranks change rows for columns: each holds and wants 64 bytes of 256.
