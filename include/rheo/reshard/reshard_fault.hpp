@@ -41,6 +41,7 @@ enum class reshard_error : std::uint8_t {
     few_nodes,      ///< more nodes with places than live nodes
     no_node,        ///< a rank without a node
     uneven_nodes,    ///< a node with more places than any live one that is left has ranks
+    large_nodes,     ///< more bytes than whole nodes can be chosen for in 64 bits
     bad_live,        ///< the live ranks do not ascend
     bad_failures,    ///< a negative number of failures
     lost,           ///< wanted, but no live rank holds it
@@ -171,6 +172,9 @@ constexpr void append_request_error(reshard_sentence& text, reshard_fault const&
     case reshard_error::dead_rank: text << "the target layout names this rank, but it is not live; let other ranks take its place (ranks = any)"; break;
     case reshard_error::few_ranks: text << "the target layout has " << fault.number << " places, but only " << fault.limit << " ranks are live"; break;
     case reshard_error::few_nodes: text << "the target layout has places on " << fault.number << " nodes, but only " << fault.limit << " nodes are live"; break;
+    case reshard_error::large_nodes:
+        text << "whole nodes are chosen for less than " << fault.limit << " bytes in all, and the target layout has " << fault.number;
+        break;
     case reshard_error::bad_live: text << "live ranks ascend from 0, each once; these do not"; break;
     case reshard_error::bad_failures: text << "failures + 1 copies stay: failures are at least 0, and these are " << fault.number; break;
     case reshard_error::no_node: text << "the request names no node for this rank"; break;

@@ -298,6 +298,28 @@ TEST_CASE("plan_reshard: roles are taken apart to fill a round")
     CHECK(rounds({bytes{8}, bytes{2}}, 6, 12) == bounded_count{6, 6});             // 48 at 8 a round; ceil(60 / 12) is 5
 }
 
+TEST_CASE("plan_reshard: sizes near 2^63 are planned or refused")
+{
+    auto const longest = std::numeric_limits<std::int64_t>::max();
+    std::vector<layout_tensor> const all{{.name = "w", .shape = {longest}, .element = {bytes{1}}}};
+    reshard_request request{.from = on(ranks_from(rank_id{0}, 4), collect(tensor_id{0}, slices_of({longest}) | cut({.parts = 4})), all),
+                            .to = on(ranks_from(rank_id{0}, 3), collect(tensor_id{0}, slices_of({longest}) | cyclic({.block = longest / 7, .parts = 3})), all),
+                            .node_of = nodes_of(4, 2)};
+    for (auto const budget : {longest, longest / 5}) {
+        for (auto const choice : {rank_choice::pinned, rank_choice::any}) {
+            request.round_budget = bytes{budget};
+            request.ranks = choice;
+            auto const out = try_reshard(request);
+            REQUIRE(describe(out.fault).view() == "");
+            CHECK(out.plan.certificate.moved.value == bytes{choice == rank_choice::any ? 5270498306774157604 : 7246935171814466705});
+            CHECK(describe(verify(out.plan, request)).view() == "");
+        }
+    }
+    request.ranks = rank_choice::whole_nodes;
+    CHECK(plan_reshard(request).error() ==
+          "whole nodes are chosen for less than 1537228672809129301 bytes in all, and the target layout has 9223372036854775807");
+}
+
 TEST_CASE("plan_reshard: in place, an element may not fit whole")
 {
     array_layout from{{{.name = "a", .shape = {8}, .element = {bytes{4}, bytes{4}, bytes{4}}}}, {{{rank_id{0}}, {{tensor_id{0}, {{0, 8}}}}}}};
