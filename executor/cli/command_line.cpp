@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "executor/cli/amount_checks.hpp"
+
 namespace rheo::cli {
 
 namespace {
@@ -68,7 +70,7 @@ void command_line::add_plan()
     add_settings(command, plan_.config, plan_.settings);
     command.add_option("--ranks", plan_.ranks, "Number of ranks. Default: the sum of plan.pipelines.")->check(CLI::Range(1, 1 << 16));
     command.add_option("--schedule", plan_.schedule, "Compare schedules for this model: all, a name, or a file in PyTorch's text form.")->type_name("NAME");
-    command.add_option("--memory", plan_.memory_mib, "Memory limit per rank in MiB, for templates and compared schedules.")->check(CLI::PositiveNumber);
+    command.add_option("--memory", plan_.memory_mib, "Memory limit per rank in MiB, for templates and compared schedules.")->check(is_mebibytes());
     command.add_option("--node-size", plan_.node_size, "Ranks per node: shows the loss of each node, allows stages of several devices.")
         ->check(CLI::Range(1, 64));
     command.add_option("--layer-profile", plan_.profile, "CSV with times of the layers (rheo profile). Overrides plan.layer_profile.")->type_name("FILE");
@@ -166,9 +168,9 @@ void command_line::add_reshard()
     command.add_option("--roles", options.roles, "Who takes which place of the wanted layout: the rank of its number, any rank, or whole nodes in any order.")
         ->check(CLI::IsMember({"pinned", "any", "nodes"}))
         ->capture_default_str();
-    command.add_option("--memory", options.memory_mib, "Memory limit per rank in MiB while state moves.")->check(CLI::PositiveNumber);
-    command.add_option("--round", options.round_mib, "Most that a rank receives in a round, in MiB. Default: one round.")->check(CLI::PositiveNumber);
-    command.add_option("--bandwidth", options.bandwidth, "Bandwidth of a rank in each direction in GB/s, for the time.")->check(CLI::PositiveNumber);
+    command.add_option("--memory", options.memory_mib, "Memory limit per rank in MiB while state moves.")->check(is_mebibytes());
+    command.add_option("--round", options.round_mib, "Most that a rank receives in a round, in MiB. Default: one round.")->check(is_mebibytes());
+    command.add_option("--bandwidth", options.bandwidth, "Bandwidth of a rank in each direction in GB/s, for the time.")->check(is_rate());
     command.add_option("--svg", options.svg, "Write a picture of who sends what to whom in each round.")->type_name("FILE");
     auto* const json = command.add_flag("--json", options.json, "Print the result as JSON.");
     command.add_flag("--csv", options.csv, "Print the transfers as CSV.")->excludes(json);
@@ -191,7 +193,7 @@ void command_line::add_convert()
         ->capture_default_str();
     command.add_option("--like", options.like, "For a PyTorch checkpoint without rheo.json: the checkpoint that says its step, config and scales.")
         ->type_name("CHECKPOINT");
-    command.add_option("--memory", options.memory_mib, "Most MiB of values in memory at once.")->check(CLI::PositiveNumber)->capture_default_str();
+    command.add_option("--memory", options.memory_mib, "Most MiB of values in memory at once.")->check(is_mebibytes())->capture_default_str();
     command.add_flag("--json", options.json, "Print the result as JSON.");
 }
 

@@ -15,7 +15,9 @@
 #include "executor/checkpoint/convert/convert.hpp"
 #include "executor/checkpoint/convert/distributed_checkpoint.hpp"
 #include "executor/checkpoint/convert/file_layout.hpp"
+#include "executor/cli/amount_checks.hpp"
 #include "executor/cli/reshard_input.hpp"
+#include "executor/cli/size_text.hpp"
 #include "executor/config/config.hpp"
 #include "executor/config/layout_file.hpp"
 #include "executor/config/toml.hpp"
@@ -111,7 +113,7 @@ int convert_checkpoint(convert_options const& options)
 {
     auto request = read_source(options);
     request.layout = layout_for(options, request.from);
-    request.memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
+    request.memory = bytes_of_mebibytes(options.memory_mib).value_or(bytes{});
     request.out = options.out;
     auto const done = convert(request);
     if (options.json) {
@@ -122,10 +124,10 @@ int convert_checkpoint(convert_options const& options)
         fmt::print("{}\n", report.dump(2));
         return 0;
     }
-    fmt::print("{}: {} in layout {}, {} boxes in {} files, {:.2f} MiB\n", options.out,
+    fmt::print("{}: {} in layout {}, {} boxes in {} files, {}\n", options.out,
                request.from.about ? fmt::format("step {} of '{}'", request.from.about->step.value, request.from.folder.string())
-                                  : fmt::format("'{}'", request.from.folder.string()),
-               options.layout, done.boxes, done.files, in_mebibytes(done.size));
+                               : fmt::format("'{}'", request.from.folder.string()),
+               options.layout, done.boxes, done.files, size_text(done.size));
     if (!done.is_as_said) {
         fmt::print("the values are others than those of step {}: it has no fingerprint, and any run may begin with it\n", request.from.about->step.value);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo plan`: the plan that `rheo train` would begin with, without starting anything.
 
+#include "executor/cli/amount_checks.hpp"
 #include "executor/cli/commands.hpp"
 #include "executor/cli/comparison.hpp"
 #include "executor/cli/layer_profile_file.hpp"
@@ -78,8 +79,8 @@ int plan(plan_options const& options)
     auto const clocks = clocks_for(first->plan, config, static_cast<int>(model.layers.size()));
     first->plan.clocks = clocks.clocks;
     forecast_options asked{.node_size = config.plan.node_size};
-    if (options.memory_mib > 0.0) {
-        asked.device_memory = bytes{static_cast<std::int64_t>(options.memory_mib * 1048576.0)};
+    if (auto const most = bytes_of_mebibytes(options.memory_mib)) {
+        asked.device_memory = *most;
     }
     auto const forecast = make_forecast(first->plan, model, config, asked);
     std::cout << (options.json ? plan_as_json(first->plan, forecast) : format_plan(first->plan, model, config, forecast));

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/cli/size_text.hpp"
 #include "executor/config/layout_file.hpp"
 #include "executor/plan/text_table.hpp"
 #include "rheo/reshard/plan_reshard.hpp"
@@ -93,25 +94,23 @@ void print_json(reshard_plan const& plan, reshard_input const& input, reshard_co
     fmt::print("{}\n", report.dump(2));
 }
 
-std::string in_mib(bytes size) { return fmt::format("{:.2f} MiB", in_mebibytes(size)); }
-
 void print_table(reshard_plan const& plan, reshard_input const& input, reshard_command_options const& options)
 {
     auto const& c = plan.certificate;
     std::vector<text_row> rows;
-    auto const add = [&](std::string_view title, std::string const& value, std::string const& bound) {
-        rows.push_back({{std::string{title}, value, bound}, value == bound ? "  least possible" : ""});
+    auto const add = [&](std::string_view title, auto value, auto bound, auto const& text) {
+        rows.push_back({{std::string{title}, text(value), text(bound)}, value == bound ? "  least possible" : ""});
     };
     for (auto const& f : figures) {
         if (f.size != &reshard_certificate::between_nodes || options.node_size > 1) {
-            add(f.title, in_mib((c.*f.size).value), in_mib((c.*f.size).bound));
+            add(f.title, (c.*f.size).value, (c.*f.size).bound, size_text);
         }
     }
-    add("rounds", fmt::format("{}", c.rounds.value), fmt::format("{}", c.rounds.bound));
-    add("peak", in_mib(c.peak.value), in_mib(c.peak.bound));
+    add("rounds", c.rounds.value, c.rounds.bound, [](std::int64_t count) { return fmt::format("{}", count); });
+    add("peak", c.peak.value, c.peak.bound, size_text);
     if (options.bandwidth > 0.0) {
         auto const time = time_of(plan, rate_of(options));
-        add(fmt::format("time at {:g} GB/s", options.bandwidth), fmt::format("{:.3f} s", time.value.count), fmt::format("{:.3f} s", time.bound.count));
+        add(fmt::format("time at {:g} GB/s", options.bandwidth), time.value, time.bound, [](seconds span) { return fmt::format("{:.3f} s", span.count); });
     }
     fmt::print("{}\n{} tensors, {} transfers, ranks {}\n\n", input.title, input.request.to.tensors.size(), plan.transfers.size(),
                options.roles == "nodes" ? "chosen by whole nodes"

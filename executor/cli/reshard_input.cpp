@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/cli/amount_checks.hpp"
 #include "executor/config/config.hpp"
 #include "executor/config/layout_file.hpp"
 #include "executor/config/toml.hpp"
@@ -101,16 +102,6 @@ int lowest_free_rank(array_layout const& layout)
     return most;
 }
 
-/// Nothing for 0, which stands for an option that was not given.
-std::optional<bytes> mebibytes_in(char const* option, double count)
-{
-    constexpr double most = 8796093022208.0;  // 2^63 bytes
-    if (!(count >= 0.0 && count < most)) {
-        throw exit_error{exit_code::usage, fmt::format("{} {:g}: this is a number of MiB below {:.0f}, which are 2^63 bytes", option, count, most)};
-    }
-    return count > 0.0 ? std::optional{bytes{static_cast<std::int64_t>(count * 1048576.0)}} : std::nullopt;
-}
-
 }  // namespace
 
 std::optional<mesh_shape> degrees_in(std::string const& option, std::string const& text)
@@ -187,8 +178,8 @@ reshard_input read_reshard(reshard_command_options const& options)
         request.node_of.push_back(node_id{r / options.node_size});
     }
     request.ranks = options.roles == "pinned" ? rank_choice::pinned : options.roles == "any" ? rank_choice::any : rank_choice::whole_nodes;
-    request.round_budget = mebibytes_in("--round", options.round_mib);
-    request.memory_limit = mebibytes_in("--memory", options.memory_mib);
+    request.round_budget = bytes_of_mebibytes(options.round_mib);
+    request.memory_limit = bytes_of_mebibytes(options.memory_mib);
     return result;
 }
 

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/cli/size_text.hpp"
 #include "rheo/trace/svg.hpp"
 
 namespace rheo::cli {
@@ -54,8 +55,6 @@ std::string shade(bytes size, bytes largest)
     auto const mix = [&](int from, int to) { return from + static_cast<int>((to - from) * (0.15 + 0.85 * share)); };
     return fmt::format("#{:02x}{:02x}{:02x}", mix(255, 20), mix(255, 60), mix(255, 130));
 }
-
-std::string size_text(bytes size) { return size < mebibytes(1) ? fmt::format("{} bytes", size.count) : fmt::format("{:.2f} MiB", in_mebibytes(size)); }
 
 std::string title_of(std::string const& line, std::pair<int, int> way, cell const& c)
 {

@@ -33,7 +33,7 @@ template <layout_type From, layout_type To>
 inline constexpr auto reshard_sentence_of = [] {
     reshard_request const request{.from = From::layout(), .to = To::layout()};
     auto const out = try_reshard(request);
-    return describe(out.fault ? out.fault : verify(out.plan, request.from, request.to));
+    return describe(out.fault ? out.fault : verify(out.plan, request));
 }();
 
 template <stated Sentence>

@@ -35,6 +35,12 @@ constexpr reshard_fault fault_of_tensors(array_layout const& layout)
                 return bad;
             }
         }
+        std::int64_t sum = 0;
+        for (auto const& role : tensor.element) {
+            if (role.size.count < 0 || __builtin_add_overflow(sum, role.size.count, &sum)) {
+                return {.error = reshard_error::bad_element, .name = tensor.name};
+            }
+        }
     }
     struct hashed_name {
         std::uint64_t hash;

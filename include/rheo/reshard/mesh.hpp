@@ -10,11 +10,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "rheo/model/model.hpp"
 #include "rheo/model/tied.hpp"
 #include "rheo/reshard/array_layout.hpp"
+#include "rheo/reshard/detail/expects_at.hpp"
 #include "rheo/reshard/slicing.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/expects.hpp"
@@ -139,6 +141,8 @@ constexpr slices slices_in(mesh_tensor const& one, int parts)
         return all | segments(equal) | cut(cuts);
     }
     if (rule.padding > 0) {
+        expects_at({rule.dimension, one.tensor.shape[rule.dimension], "padded on each rank to a multiple of", rule.padding},
+                   rule.padding <= std::numeric_limits<std::int64_t>::max() / parts, "that of all tensor parallel ranks does not fit into 64 bits");
         return all | padded({.dimension = rule.dimension, .multiple = rule.padding * parts}) | cut(cuts);
     }
     return all | cut(cuts);
@@ -206,6 +210,8 @@ template <class OnlyWhenCalled = void>
 constexpr array_layout mesh_layout(std::vector<mesh_tensor> const& tensors, mesh_shape mesh, std::vector<int> const& cuts, rank_id first = {})
 {
     expects(mesh.tensor >= 1 && mesh.pipeline >= 1 && mesh.data >= 1, "a mesh has at least one rank in each direction");
+    expects(first.value >= 0 && first.value < most_ranks && mesh.tensor <= (most_ranks - first.value) / mesh.pipeline / mesh.data,
+            "the ranks of a mesh count from 0 to 16777215; this one has more");
     expects(cuts.size() == static_cast<std::size_t>(mesh.pipeline) + 1, "a mesh has one cut more than stages");
     array_layout layout;
     std::vector<sub_collection> places(static_cast<std::size_t>(mesh.tensor * mesh.pipeline));  // by stage, then tensor parallel rank

@@ -166,6 +166,22 @@ constexpr std::vector<held_format> held_formats(reshard_request const& request)
     return held;
 }
 
+/// In the fewest rounds where they keep the memory limit; else as the limit allows.
+template <class OnlyWhenCalled = void>
+constexpr void settle_in_place(reshard_request const& request, reshard_problem const& problem, std::vector<receiver_group> const& groups, reshard_plan& plan)
+{
+    if (request.round_budget) {
+        auto filled = plan;
+        put_into_rounds(problem.sizes, *request.round_budget, filled.transfers);
+        if (round_settler<>{request, problem, groups, filled}.settle_filled()) {
+            plan = std::move(filled);
+            return;
+        }
+    }
+    round_settler<>{request, problem, groups, plan}.settle();
+    std::sort(plan.transfers.begin(), plan.transfers.end(), comes_before);
+}
+
 /// What some rank has before or after, however the plan moves it.
 template <class OnlyWhenCalled = void>
 constexpr bytes least_peak(reshard_request const& request, reshard_plan const& plan)
@@ -253,8 +269,7 @@ constexpr reshard_outcome try_reshard(reshard_request const& request)
         return out;
     }
     if (request.memory_limit) {
-        detail::round_settler<>{request, problem, detail::group_receivers(ranks.taken), out.plan}.settle();
-        std::sort(out.plan.transfers.begin(), out.plan.transfers.end(), detail::comes_before);
+        detail::settle_in_place(request, problem, detail::group_receivers(ranks.taken), out.plan);
     } else if (request.round_budget) {
         detail::put_into_rounds(problem.sizes, *request.round_budget, out.plan.transfers);
     }

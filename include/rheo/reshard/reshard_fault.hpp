@@ -18,6 +18,7 @@ enum class reshard_error : std::uint8_t {
     none,
     // of a layout
     bad_shape,       ///< a negative length, or a padding below the shape
+    bad_element,     ///< a negative size of an element, or one beyond 64 bits in all roles together
     name_twice,      ///< two tensors have one name
     bad_rank,        ///< a rank below 0, or too large
     rank_twice,      ///< a rank is listed twice
@@ -40,7 +41,9 @@ enum class reshard_error : std::uint8_t {
     few_nodes,      ///< more nodes with places than live nodes
     no_node,        ///< a rank without a node
     uneven_nodes,    ///< a node with more places than any live one that is left has ranks
+    large_nodes,     ///< more bytes than whole nodes can be chosen for in 64 bits
     bad_live,        ///< the live ranks do not ascend
+    bad_failures,    ///< a negative number of failures
     lost,           ///< wanted, but no live rank holds it
     small_budget,   ///< an element does not fit into a round
     small_memory,   ///< the memory limit is below what any plan needs
@@ -62,6 +65,15 @@ enum class reshard_error : std::uint8_t {
     addend_order,   ///< an addend comes in an earlier round than that of a lower rank
 };
 
+/// The first of some ranks, ascending, and how many there are.
+struct listed_ranks {
+    static constexpr std::int64_t room = 8;
+    rank_id first[room]{};
+    std::int64_t count = 0;
+
+    friend constexpr bool operator==(listed_ranks const&, listed_ranks const&) = default;
+};
+
 struct reshard_fault {
     reshard_error error = reshard_error::none;
     rank_id rank{-1};         ///< -1: none is at fault
@@ -73,6 +85,7 @@ struct reshard_fault {
     std::int64_t limit = 0;   ///< expected
     std::string_view quantity{};  ///< of a certificate
     int round = 0;            ///< of a transfer or drop
+    listed_ranks holders{};   ///< that are not live
 
     friend constexpr bool operator==(reshard_fault const&, reshard_fault const&) = default;
     /// Whether there is one.
@@ -91,6 +104,19 @@ constexpr fixed_text<Room>& append(fixed_text<Room>& text, nd_box const& box)
         text << (d == 0 ? "" : ", ") << box[d].begin << ":" << box[d].end;
     }
     return text << "]";
+}
+
+/// `rank 3`, `ranks 3 and 5`; the first eight of more
+constexpr void append(reshard_sentence& text, listed_ranks const& ranks)
+{
+    auto const shown = ranks.count < listed_ranks::room ? ranks.count : listed_ranks::room;
+    text << (ranks.count == 1 ? "rank " : "ranks ");
+    for (std::int64_t i = 0; i < shown; ++i) {
+        text << (i == 0 ? "" : i + 1 == ranks.count ? " and " : ", ") << ranks.first[i].value;
+    }
+    if (ranks.count > shown) {
+        text << " and " << ranks.count - shown << " more";
+    }
 }
 
 /// `rank 3: "name" [0:4]`, of what is known of it.
@@ -114,6 +140,7 @@ constexpr void append_layout_error(reshard_sentence& text, reshard_fault const& 
 {
     switch (fault.error) {
     case reshard_error::bad_shape: text << "lengths of a shape are at least 0, and a padded shape is at least as long as the shape"; break;
+    case reshard_error::bad_element: text << "an element has at least 0 bytes in each role, and in all of them together less than 2^63"; break;
     case reshard_error::name_twice: text << "two tensors of the layout have this name; give each its own"; break;
     case reshard_error::bad_rank: text << "ranks count from 0 to " << most_ranks - 1 << ", and one is " << fault.number; break;
     case reshard_error::rank_twice: text << "the layout lists this rank twice; list it once with all its parts"; break;
@@ -138,19 +165,27 @@ constexpr void append_request_error(reshard_sentence& text, reshard_fault const&
     case reshard_error::changed_in_place:
         text << "no plan converts or adds under a memory limit, and the two layouts keep it in other formats; do that first, then move in place";
         break;
-    case reshard_error::lost_addend: text << "an addend of this box is lost: rank " << fault.other.value << " held it and is not live"; break;
+    case reshard_error::lost_addend:
+        append(text << (fault.holders.count == 1 ? "an addend of this box is lost: " : "addends of this box are lost: "), fault.holders);
+        text << (fault.holders.count == 1 ? " held it and is not live" : " held them and are not live");
+        break;
     case reshard_error::dead_rank: text << "the target layout names this rank, but it is not live; let other ranks take its place (ranks = any)"; break;
     case reshard_error::few_ranks: text << "the target layout has " << fault.number << " places, but only " << fault.limit << " ranks are live"; break;
     case reshard_error::few_nodes: text << "the target layout has places on " << fault.number << " nodes, but only " << fault.limit << " nodes are live"; break;
+    case reshard_error::large_nodes:
+        text << "whole nodes are chosen for less than " << fault.limit << " bytes in all, and the target layout has " << fault.number;
+        break;
     case reshard_error::bad_live: text << "live ranks ascend from 0, each once; these do not"; break;
+    case reshard_error::bad_failures: text << "failures + 1 copies stay: failures are at least 0, and these are " << fault.number; break;
     case reshard_error::no_node: text << "the request names no node for this rank"; break;
     case reshard_error::uneven_nodes:
         text << "the target layout needs nodes with " << fault.number << " ranks, but the live nodes that are left have at most " << fault.limit;
         break;
     case reshard_error::lost:
         text << "no live rank holds this box";
-        if (fault.other.value >= 0) {
-            text << "; rank " << fault.other.value << " held it and is not live";
+        if (fault.holders.count > 0) {
+            append(text << "; ", fault.holders);
+            text << (fault.holders.count == 1 ? " held it and is not live" : " held it and are not live");
         }
         break;
     case reshard_error::small_budget: text << "one element takes " << fault.limit << " bytes, and a round may receive only " << fault.number; break;

@@ -3,15 +3,16 @@
 
 // Slicing: how one tensor is cut into parts, Tenplex's first function (SOSP'24, section 4.1). Rules are values that are put one after the
 // other, `slices_of({8, 6}) | segments(...) | cut(...)`; each acts on every part that the rules before it made. Part numbers count as
-// nested loops do: the first rule is the outermost.
+// nested loops do: the first rule is the outermost. Lengths go up to 2^63 - 1; a rule whose result would be longer is refused.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "rheo/reshard/array_layout.hpp"
-#include "rheo/reshard/detail/fill_rounds.hpp"
+#include "rheo/reshard/detail/expects_at.hpp"
 #include "rheo/tensor/nd_box.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -26,10 +27,13 @@ struct slices {
     friend constexpr bool operator==(slices const&, slices const&) = default;
 };
 
-/// All of it in one part.
+/// All of it in one part. @pre lengths of at least 0
 template <class OnlyWhenCalled = void>
 constexpr slices slices_of(nd_shape shape)
 {
+    for (int d = 0; d < shape.dimensions; ++d) {
+        expects(shape[d] >= 0, "the lengths of a tensor that is cut are at least 0");
+    }
     slices all{shape, shape, {}};
     all.parts.push_back({whole(shape)});
     return all;
@@ -58,6 +62,8 @@ struct cyclic_rule {
     std::int64_t block = 1;
     int parts = 1;
 };
+
+inline constexpr std::int64_t most_blocks = 1 << 24;  ///< of a cyclic rule in a box
 
 /// Blocks of a dimension dealt in turn; one rule for each of two dimensions is ScaLAPACK's block-cyclic layout with a row-major process grid.
 constexpr cyclic_rule cyclic(cyclic_rule rule) { return rule; }
@@ -103,18 +109,20 @@ constexpr std::vector<std::int64_t> edges_of(cut_rule const& rule, std::int64_t 
     std::vector<std::int64_t> edges(1, 0);
     if (!rule.sizes.empty()) {
         for (auto const size : rule.sizes) {
-            expects(size >= 0, "a part of a cut has no negative size");
+            ruled_dimension const where{rule.dimension, length, "cut with a size of", size};
+            expects_at(where, size >= 0, "a size is at least 0");
+            expects_at(where, size <= length - edges.back(), "with it, the sizes add up to more than the length");
             edges.push_back(edges.back() + size);
         }
-        expects(edges.back() == length, "the sizes of a cut do not add up to the length of the dimension");
+        expects_at({rule.dimension, length, "cut into sizes that end at", edges.back()}, edges.back() == length, "the sizes add up to less than the length");
         return edges;
     }
     expects(rule.parts >= 1, "a cut has at least one part");
     expects(rule.multiple >= 1, "the edges of a cut are multiples of at least 1");
-    auto const units = (length + rule.multiple - 1) / rule.multiple;
-    auto const each = (units + rule.parts - 1) / rule.parts * rule.multiple;
+    auto const each = divide_up(divide_up(length, rule.multiple), rule.parts);  // in multiples
     for (int p = 1; p <= rule.parts; ++p) {
-        edges.push_back(std::min(length, edges.back() + each));
+        auto const rest = length - edges.back();
+        edges.push_back(each > rest / rule.multiple ? length : edges.back() + each * rule.multiple);
     }
     return edges;
 }
@@ -153,6 +161,7 @@ constexpr slices operator|(slices const& of, segment_rule const& rule)
         result.parts.emplace_back();
         for (auto const& box : part) {
             cut_rule sizes;
+            sizes.dimension = rule.dimension;
             sizes.sizes = rule.sizes;
             auto const edges = detail::edges_of(sizes, length(box[rule.dimension]));
             for (std::size_t p = 0; p + 1 < edges.size(); ++p) {
@@ -175,11 +184,15 @@ constexpr slices operator|(slices const& of, cyclic_rule rule)
         auto const first = result.parts.size();
         result.parts.resize(first + static_cast<std::size_t>(rule.parts));
         for (auto const& box : part) {
-            auto const all = box[rule.dimension];
-            for (std::int64_t b = 0; all.begin + b * rule.block < all.end; ++b) {
+            auto left = box[rule.dimension];
+            detail::expects_at({rule.dimension, length(left), "cyclic in blocks of", rule.block}, length(left) / rule.block < most_blocks,
+                               "a box has fewer than 16777216 blocks; make them larger");
+            for (std::size_t p = 0; left.begin < left.end; p = (p + 1) % static_cast<std::size_t>(rule.parts)) {
                 auto piece = box;
-                piece[rule.dimension] = {all.begin + b * rule.block, std::min(all.end, all.begin + (b + 1) * rule.block)};
-                result.parts[first + static_cast<std::size_t>(b % rule.parts)].push_back(piece);
+                piece[rule.dimension].begin = left.begin;
+                left.begin += std::min(rule.block, length(left));
+                piece[rule.dimension].end = left.begin;
+                result.parts[first + p].push_back(piece);
             }
         }
     }
@@ -193,7 +206,11 @@ constexpr slices operator|(slices of, padding_rule rule)
     expects(rule.multiple >= 1, "a dimension is padded to a multiple of at least 1");
     expects(of.parts.size() == 1 && of.parts.front().size() == 1, "a tensor is padded before it is cut");
     auto& length = of.padded[rule.dimension];
-    length = (length + rule.multiple - 1) / rule.multiple * rule.multiple;
+    auto const rest = length % rule.multiple;
+    auto const more = rest == 0 ? 0 : rule.multiple - rest;
+    detail::expects_at({rule.dimension, length, "padded to a multiple of", rule.multiple}, more <= std::numeric_limits<std::int64_t>::max() - length,
+                       "the padded length does not fit into 64 bits; it is at most 9223372036854775807");
+    length += more;
     of.parts.front().front()[rule.dimension].end = length;
     return of;
 }
@@ -216,8 +233,10 @@ constexpr slices operator|(slices const& of, head_rule rule)
     expects(rule.query >= 1 && rule.key_value >= 1 && rule.parts >= 1 && rule.query % rule.parts == 0,
             "heads are cut into parts whose number divides the query heads");
     expects(rule.key_value % rule.parts == 0 || rule.parts % rule.key_value == 0, "parts and heads of keys and values divide one another");
-    auto const width = of.shape[rule.dimension] / (rule.query + 2 * rule.key_value);
-    expects(width * (rule.query + 2 * rule.key_value) == of.shape[rule.dimension], "the heads do not divide the length of the dimension");
+    std::int64_t const query = rule.query;
+    std::int64_t const key_value = rule.key_value;
+    auto const width = of.shape[rule.dimension] / (query + 2 * key_value);
+    expects(width * (query + 2 * key_value) == of.shape[rule.dimension], "the heads do not divide the length of the dimension");
     slices result{of.shape, of.padded, {}};
     auto const cuts = std::min(rule.parts, rule.key_value);  // of keys and values
     for (auto const& part : of.parts) {
@@ -230,8 +249,7 @@ constexpr slices operator|(slices const& of, head_rule rule)
                 return piece;
             };
             auto const group = p * cuts / rule.parts;
-            result.parts.push_back({take(0, rule.query, p, rule.parts), take(rule.query, rule.key_value, group, cuts),
-                                    take(rule.query + rule.key_value, rule.key_value, group, cuts)});
+            result.parts.push_back({take(0, query, p, rule.parts), take(query, key_value, group, cuts), take(query + key_value, key_value, group, cuts)});
         }
     }
     return result;

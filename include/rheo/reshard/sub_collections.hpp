@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "rheo/reshard/array_layout.hpp"
+#include "rheo/reshard/detail/expects_at.hpp"
 #include "rheo/reshard/detail/fill_rounds.hpp"
 #include "rheo/reshard/slicing.hpp"
 #include "rheo/units/array_view.hpp"
@@ -81,17 +83,22 @@ constexpr sub_collections replicas(sub_collections const& of, int count)
 template <class OnlyWhenCalled = void>
 constexpr cut_rule by_shares(int dimension, std::int64_t length, std::vector<std::int64_t> const& shares)
 {
+    expects(length >= 0, "a length that shares divide is at least 0");
     std::int64_t sum = 0;
     for (auto const share : shares) {
-        expects(share >= 0, "a share is not negative");
+        detail::ruled_dimension const where{dimension, length, "divided with a share of", share};
+        detail::expects_at(where, share >= 0, "a share is at least 0");
+        detail::expects_at(where, share <= std::numeric_limits<std::int64_t>::max() - sum,
+                           "with it, the sum of the shares does not fit into 64 bits; scale them down");
         sum += share;
     }
     expects(sum > 0, "shares are not all 0");
+    __extension__ using wide = unsigned __int128;
     cut_rule rule;
     rule.dimension = dimension;
     auto left = length;
     for (auto const share : shares) {
-        rule.sizes.push_back(length / sum * share + length % sum * share / sum);
+        rule.sizes.push_back(static_cast<std::int64_t>(static_cast<wide>(length) * static_cast<wide>(share) / static_cast<wide>(sum)));
         left -= rule.sizes.back();
     }
     for (std::size_t i = 0; left > 0; i = (i + 1) % shares.size()) {
@@ -110,16 +117,19 @@ constexpr sub_collections flat(array_view<layout_tensor const> tensors, int piec
     expects(pieces >= 1, "a flat range has at least one piece");
     std::int64_t all = 0;
     for (auto const& tensor : tensors) {
-        all += elements(whole(tensor.shape));
+        auto const count = count_elements(whole(tensor.shape));
+        detail::expects_at(tensor.name, count && *count <= std::numeric_limits<std::int64_t>::max() - all,
+                           "with it, the flat range has more elements than 64 bits can count; it has at most 9223372036854775807");
+        all += *count;
     }
-    auto const each = (all + pieces - 1) / pieces;
+    auto const each = detail::divide_up(all, pieces);
     sub_collections result(static_cast<std::size_t>(pieces));
     std::int64_t done = 0;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         std::vector<nd_box> left{whole(tensors[t].shape)};
         for (auto rest = elements(left.front()); rest > 0;) {
             auto const piece = static_cast<std::size_t>(done / each);
-            auto const count = std::min(rest, (static_cast<std::int64_t>(piece) + 1) * each - done);
+            auto const count = std::min(rest, each - done % each);
             auto open = count;
             std::vector<nd_box> behind;
             for (auto const& box : left) {
@@ -155,6 +165,7 @@ constexpr array_layout on(array_view<rank_id const> ranks, sub_collections const
 template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_id> ranks_from(rank_id first, int count)
 {
+    expects(first.value >= 0 && first.value < most_ranks && count <= most_ranks - first.value, "ranks that follow each other count from 0 to 16777215");
     std::vector<rank_id> ranks;
     for (int i = 0; i < count; ++i) {
         ranks.push_back(rank_id{first.value + i});

@@ -65,6 +65,8 @@ constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, transfer con
         unit += move.roles.has(role) ? format_of(plan, move.tensor, role).travelling.size.count : 0;
     }
     auto const count = count_elements(move.box);
+    std::int64_t size = 0;
+    bool const fits = count && !__builtin_mul_overflow(*count, unit, &size);
     if (!ascends || move.round < 0) {
         fault.error = reshard_error::wrong_order;
     } else if (move.from.value < 0 || move.to.value < 0 || move.to.value >= most_ranks) {
@@ -75,10 +77,10 @@ constexpr reshard_fault fault_of_transfer(reshard_plan const& plan, transfer con
     } else if (move.box.dimensions != tensor.shape.dimensions || !contains(whole(tensor.shape), move.box)) {
         fault.error = reshard_error::outside;
         fault.other_box = whole(tensor.shape);
-    } else if (!count || *count == 0 || *count * unit != move.size.count) {
+    } else if (!fits || *count == 0 || size != move.size.count) {
         fault.error = reshard_error::wrong_size;
         fault.number = move.size.count;
-        fault.limit = count ? *count * unit : 0;
+        fault.limit = fits ? size : 0;
     }
     return fault;
 }

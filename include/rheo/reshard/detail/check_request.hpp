@@ -76,24 +76,47 @@ constexpr reshard_fault fault_between(array_layout const& from, array_layout con
     return {};
 }
 
+/// The ranks that hold something of a part and are not live. @pre live ascends
+template <class OnlyWhenCalled = void>
+constexpr listed_ranks dead_holders(array_layout const& from, array_part const& part, std::vector<rank_id> const& live)
+{
+    std::vector<rank_id> dead;
+    for (auto const& place : from.places) {
+        bool const holds = std::any_of(place.parts.begin(), place.parts.end(), [&](array_part const& held) {
+            return held.tensor == part.tensor && !(held.roles & part.roles).empty() && intersects(held.box, part.box);
+        });
+        for (std::size_t i = 0; holds && i < place.ranks.size(); ++i) {
+            if (!std::binary_search(live.begin(), live.end(), place.ranks[i])) {
+                dead.push_back(place.ranks[i]);
+            }
+        }
+    }
+    std::sort(dead.begin(), dead.end());
+    listed_ranks ranks;
+    ranks.count = static_cast<std::int64_t>(dead.size());
+    std::copy_n(dead.begin(), std::min(ranks.count, listed_ranks::room), ranks.first);
+    return ranks;
+}
+
 /// An addend of a wanted box at a rank that is not live. @pre both layouts are without fault and of the same tensors
 template <class OnlyWhenCalled = void>
 constexpr reshard_fault fault_of_addends(reshard_request const& request, std::vector<rank_id> const& live)
 {
     for (auto const& place : request.from.places) {
-        auto const dead =
-            std::find_if(place.ranks.begin(), place.ranks.end(), [&](rank_id rank) { return !std::binary_search(live.begin(), live.end(), rank); });
+        bool const has_dead =
+            std::any_of(place.ranks.begin(), place.ranks.end(), [&](rank_id rank) { return !std::binary_search(live.begin(), live.end(), rank); });
         for (auto const& part : place.parts) {
             auto const& tensor = request.from.tensors[at(part.tensor)];
             auto const sums = part.roles & tensor.addends & roles_of(tensor);
             if (sums.empty()) {
                 continue;
             }
-            for (std::size_t p = 0; dead != place.ranks.end() && p < request.to.places.size(); ++p) {
+            for (std::size_t p = 0; has_dead && p < request.to.places.size(); ++p) {
                 for (auto const& want : request.to.places[p].parts) {
                     auto const held = data_of(tensor, part.box);
                     if (want.tensor == part.tensor && !(want.roles & sums).empty() && intersects(want.box, held)) {
-                        return {.error = reshard_error::lost_addend, .other = *dead, .name = tensor.name, .box = intersection(want.box, held)};
+                        array_part const lost{part.tensor, intersection(want.box, held), want.roles & sums};
+                        return {.error = reshard_error::lost_addend, .name = tensor.name, .box = lost.box, .holders = dead_holders(request.from, lost, live)};
                     }
                 }
             }
@@ -118,6 +141,9 @@ constexpr reshard_fault check_request(reshard_request const& request, std::vecto
         if (live[i].value < 0 || live[i].value >= most_ranks || (i > 0 && live[i - 1] >= live[i])) {
             return {.error = reshard_error::bad_live};
         }
+    }
+    if (request.failures < 0) {
+        return {.error = reshard_error::bad_failures, .number = request.failures};
     }
     std::size_t places = 0;
     auto last = live.empty() ? rank_id{-1} : live.back();
@@ -152,15 +178,11 @@ constexpr reshard_fault check_request(reshard_request const& request, std::vecto
 template <class OnlyWhenCalled = void>
 constexpr reshard_fault lost_box(reshard_request const& request, rank_id to, array_part const& part)
 {
-    reshard_fault lost{.error = reshard_error::lost, .rank = to, .name = request.to.tensors[at(part.tensor)].name, .box = part.box};
-    for (auto const& place : request.from.places) {
-        for (auto const& held : place.parts) {
-            if (held.tensor == part.tensor && !(held.roles & part.roles).empty() && intersects(held.box, part.box) && !place.ranks.empty()) {
-                lost.other = lost.other.value < 0 ? place.ranks.front() : lost.other;
-            }
-        }
-    }
-    return lost;
+    return {.error = reshard_error::lost,
+            .rank = to,
+            .name = request.to.tensors[at(part.tensor)].name,
+            .box = part.box,
+            .holders = dead_holders(request.from, part, live_ranks(request))};
 }
 
 }  // namespace rheo::inline v0::detail

@@ -95,7 +95,7 @@ constexpr chosen_ranks whole_nodes(reshard_problem const& problem, std::vector<n
 {
     missing_bytes<OnlyWhenCalled> bytes_of{problem};
     std::vector<std::int64_t> cost;
-    std::int64_t all = 1;
+    std::int64_t all = 0;
     for (std::size_t w = 0; w < problem.wanted.size(); ++w) {
         auto const needed = bytes_of.needed(w);
         all += needed * static_cast<std::int64_t>(problem.wanted[w].ranks.size());
@@ -122,7 +122,11 @@ constexpr chosen_ranks whole_nodes(reshard_problem const& problem, std::vector<n
         chosen.fault = {.error = reshard_error::few_nodes, .number = places, .limit = nodes};
         return chosen;
     }
-    auto const impossible = std::min(all, (std::int64_t{1} << 62) / (places + 1));
+    if (auto const most = (std::int64_t{1} << 62) / (places + 1); all >= most) {
+        chosen.fault = {.error = reshard_error::large_nodes, .number = all, .limit = most};
+        return chosen;
+    }
+    auto const impossible = all + 1;
     for (auto const& target : targets) {
         for (auto const& source : sources) {
             outer.cost.push_back(

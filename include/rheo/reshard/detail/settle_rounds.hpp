@@ -56,6 +56,26 @@ public:
         }
     }
 
+    /// Adds what is dropped to transfers that are numbered by rounds already. @return whether the memory limit is kept
+    constexpr bool settle_filled()
+    {
+        make_pieces();
+        drop_settled(-1);
+        for (std::size_t first = 0, last = 0; first < plan_.transfers.size(); first = last) {
+            auto const round = plan_.transfers[first].round;
+            for (last = first; last < plan_.transfers.size() && plan_.transfers[last].round == round; ++last) {
+                auto const& move = plan_.transfers[last];
+                has_.add(move.to, kept_size(plan_, move));
+                if (has_[move.to] > request_.memory_limit->count) {
+                    return false;
+                }
+                arrive(last);
+            }
+            drop_settled(round);
+        }
+        return true;
+    }
+
 private:
     /// So small that two of them fit into the room between what has to be there and the limit, but no smaller than a row or a 256th.
     constexpr void cut_transfers()
@@ -93,7 +113,7 @@ private:
             auto const& move = plan_.transfers[i];
             auto const of_tensor = [](moving_array const& array, tensor_id tensor) { return array.tensor < tensor; };
             auto a = std::lower_bound(problem_.arrays.begin(), problem_.arrays.end(), move.tensor, of_tensor);
-            while (a->roles != move.roles) {
+            while ((a->roles & move.roles) != move.roles) {
                 ++a;
             }
             moves[static_cast<std::size_t>(a - problem_.arrays.begin())].push_back(i);
@@ -146,7 +166,7 @@ private:
             std::sort(holds.begin(), holds.end());
             std::set_difference(holds.begin(), holds.end(), wants.begin(), wants.end(), std::back_inserter(piece.surplus));
             piece.copies = static_cast<std::int64_t>(holds.size());
-            piece.least_copies = std::min<std::int64_t>(piece.copies, request_.failures + 1);
+            piece.least_copies = std::min(piece.copies, std::int64_t{request_.failures} + 1);
             pieces_.push_back(piece);
         });
     }
@@ -197,12 +217,19 @@ private:
         }
         for (auto const i : chosen) {
             plan_.transfers[i].round = round;
-            for (auto const p : pieces_of_[i]) {
-                --pieces_[p].open;
-                ++pieces_[p].copies;
-            }
+            arrive(i);
         }
         return left;
+    }
+
+    /// A copy counts once, with the lowest of its roles: nothing of it is dropped before the others are there.
+    constexpr void arrive(std::size_t i)
+    {
+        for (auto const p : pieces_of_[i]) {
+            auto const bits = pieces_[p].part.roles.bits;
+            --pieces_[p].open;
+            pieces_[p].copies += (plan_.transfers[i].roles.bits & bits & -bits) != 0 ? 1 : 0;
+        }
     }
 
     reshard_request const& request_;

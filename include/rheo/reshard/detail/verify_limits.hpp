@@ -54,7 +54,7 @@ constexpr reshard_fault fault_of_history(std::vector<copy_event> events, int fai
     for (auto const& event : events) {
         first += event.round == from_the_beginning ? 1 : 0;
         copies += event.change;
-        if (auto const least = std::min<std::int64_t>(first, failures + 1); event.change < 0 && copies < least) {
+        if (auto const least = std::min(first, std::int64_t{failures} + 1); event.change < 0 && copies < least) {
             return {.error = reshard_error::few_copies, .rank = event.rank, .number = copies, .limit = least, .round = event.round};
         }
     }
@@ -171,6 +171,11 @@ constexpr reshard_fault fault_of_used_ranks(reshard_plan const& plan, reshard_re
     for (auto const& move : plan.transfers) {
         if (dead(move.from) || dead(move.to)) {
             return {.error = reshard_error::not_live, .rank = dead(move.from) ? move.from : move.to};
+        }
+    }
+    for (auto const& drop : plan.dropped) {
+        if (dead(drop.rank)) {
+            return {.error = reshard_error::not_live, .rank = drop.rank};
         }
     }
     for (auto const& place : request.to.places) {

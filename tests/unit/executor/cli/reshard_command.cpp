@@ -2,6 +2,7 @@
 // `rheo reshard` as its users start it: degrees of a model, files with layouts, each form of output, each refusal.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -47,14 +48,56 @@ TEST_CASE("reshard_command: figures stand beside their bounds")
 1 tensors, 2 transfers, ranks pinned
 
                             plan     bound
-  needed                0.00 MiB  0.00 MiB    least possible
-  moved                 0.00 MiB  0.00 MiB    least possible
-  largest send          0.00 MiB  0.00 MiB    least possible
-  largest receive       0.00 MiB  0.00 MiB    least possible
+  needed                48 bytes  48 bytes    least possible
+  moved                 48 bytes  48 bytes    least possible
+  largest send          24 bytes  24 bytes    least possible
+  largest receive       48 bytes  48 bytes    least possible
   rounds                       1         1    least possible
-  peak                  0.00 MiB  0.00 MiB    least possible
+  peak                  48 bytes  48 bytes    least possible
   time at 1.2e-08 GB/s   4.000 s   4.000 s    least possible
 )");
+}
+
+TEST_CASE("reshard_command: sizes have a unit that fits")
+{
+    temporary_folder const folder;
+    auto const resized = [&](std::string text, std::string const& half, std::string const& all) {
+        for (auto const& [from, to] : {std::pair{std::string{"[3, 6]"}, "[" + half + ", " + all + "]"},
+                                       {"[0, 3]", "[0, " + half + "]"},
+                                       {"[0, 6]", "[0, " + all + "]"},
+                                       {"[6]", "[" + all + "]"}}) {
+            if (auto const at = text.find(from); at != text.npos) {
+                text.replace(at, from.size(), to);
+            }
+        }
+        return text;
+    };
+    auto const row = [&](std::string const& half, std::string const& all, std::string const& title) {
+        folder.write("a.json", resized(halves, half, all));
+        folder.write("b.json", resized(at_2, half, all));
+        auto const shown = run_rheo(folder, "reshard --from a.json --to b.json");
+        CAPTURE(shown.err);
+        CHECK(shown.exit_code == 0);
+        auto const begin = shown.out.find("  " + title);
+        return shown.out.substr(begin, shown.out.find('\n', begin) - begin);
+    };
+    CHECK(row("64", "127", "needed") == "  needed           1016 bytes  1016 bytes    least possible");
+    CHECK(row("64", "192", "moved") == "  moved            1.50 KiB  1.50 KiB    least possible");
+    CHECK(row("65536", "1048576", "moved") == "  moved            8.00 MiB  8.00 MiB    least possible");
+}
+
+TEST_CASE("reshard_command: least possible is said of equal bytes only")
+{
+    // Rank 0 gets one element for another: it has 8 bytes more for a while, which no digit of the table shows.
+    std::string const head = R"({"schema": 1, "tensors": [{"name": "w", "shape": [1048577], "dtypes": {"parameter": "f64"}}], "places": [)";
+    temporary_folder const folder;
+    folder.write("a.json", head + R"({"ranks": [0], "parts": [{"tensor": "w", "box": [[0, 1048576]]}]},
+ {"ranks": [1], "parts": [{"tensor": "w", "box": [[1048576, 1048577]]}]}]})");
+    folder.write("b.json", head + R"({"ranks": [0], "parts": [{"tensor": "w", "box": [[1, 1048577]]}]},
+ {"ranks": [1], "parts": [{"tensor": "w", "box": [[0, 1]]}]}]})");
+    auto const shown = run_rheo(folder, "reshard --from a.json --to b.json");
+    CHECK(shown.exit_code == 0);
+    CHECK(shown.out.ends_with("  peak             8.00 MiB  8.00 MiB\n"));
 }
 
 TEST_CASE("reshard_command: JSON has each figure and its bound")
@@ -156,6 +199,7 @@ TEST_CASE("reshard_command: bad input is refused with a sentence")
     other.replace(other.find("[6]"), 3, "[7]");
     other.replace(other.find("[0, 6]"), 6, "[0, 7]");
     folder.write("other.json", other);
+    std::string const hint = "; rheo --help and rheo train --help say what there is\n";
     CHECK(refused(folder, "--from twice.json --to b.json", 4) ==
           "rheo: twice.json: rank 0: the layout lists this rank twice; list it once with all its parts\n");
     CHECK(refused(folder, "--from hole.json --to b.json", 4) == "rheo: hole.json: tensor \"w\" [3:4]: no rank has these elements\n");
@@ -168,8 +212,21 @@ TEST_CASE("reshard_command: bad input is refused with a sentence")
     CHECK(refused(folder, "--from 0,1,2 --to 2,1,1", 2) ==
           "rheo: --from 0,1,2: degrees are at least 1, and their product, the number of ranks, at most 65536\n");
     CHECK(refused(folder, "--from a.json --to b.json --memory 1e30", 2) ==
-          "rheo: --memory 1e+30: this is a number of MiB below 8796093022208, which are 2^63 bytes\n");
+          "rheo: --memory: '1e30' is no number of MiB above 0 and below 8796093022208, which are 2^63 bytes" + hint);
     CHECK(refused(folder, "--from a.json --to b.json --round nan", 2) ==
-          "rheo: --round nan: this is a number of MiB below 8796093022208, which are 2^63 bytes\n");
+          "rheo: --round: 'nan' is no number of MiB above 0 and below 8796093022208, which are 2^63 bytes" + hint);
+    for (auto const* const amount : {"-1", "0", "inf", "8796093022208", "ten"}) {
+        CHECK(refused(folder, std::string{"--from a.json --to b.json --memory "} + amount, 2) ==
+              std::string{"rheo: --memory: '"} + amount + "' is no number of MiB above 0 and below 8796093022208, which are 2^63 bytes" + hint);
+    }
+    for (auto const* const amount : {"-1", "0", "nan", "1e-300", "1e300"}) {
+        CHECK(refused(folder, std::string{"--from a.json --to b.json --bandwidth "} + amount, 2) ==
+              std::string{"rheo: --bandwidth: '"} + amount + "' is no number of GB/s from 1e-09, a byte per second, to 1e+09" + hint);
+    }
+    for (auto const* const command : {"convert run out --layout 1,1,1", "plan job.toml"}) {
+        auto const shown = run_rheo(folder, std::string{command} + " --memory -1");
+        CHECK(shown.exit_code == 2);
+        CHECK(shown.err == "rheo: --memory: '-1' is no number of MiB above 0 and below 8796093022208, which are 2^63 bytes" + hint);
+    }
     CHECK(refused(folder, "--from a.json --to b.json --layers 3", 2) == "rheo: --layers is for degrees like 4,2,1; files name their tensors themselves\n");
 }

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -225,4 +226,110 @@ TEST_CASE("groups: runs that do not cover the grid are refused")
     auto const step = random_step(wide, 1);
     CHECK_THROWS_AS(run_group(model, step, whole(model), {1, 2}), precondition_error);
     CHECK_THROWS_AS(run_group(model, step, whole(model), {2, 3}), precondition_error);
+}
+
+namespace {
+
+/// What a member of a group leaves when the exchange number `last` of a microbatch's forward and backward fails: what it summed, and what is booked.
+struct torn_result {
+    bool whole = false;
+    std::vector<use_id> booked;
+    std::vector<use_result> sums;  ///< by use; empty where the use is another member's
+};
+
+/// Counts exchanges, and fails in one of them on member 0.
+class failing_exchange final : public group_exchange {
+public:
+    failing_exchange(mailbox& box, int self, int last) : box_{&box}, member_{box, self}, left_{self == 0 ? last : 1 << 20} {}
+
+    void exchange(exchange_kind kind, std::span<outgoing const> out, std::span<incoming const> in) override
+    {
+        if (left_-- == 0) {
+            box_->fail();
+            throw precondition_error{"lost"};
+        }
+        member_.exchange(kind, out, in);
+    }
+
+private:
+    mailbox* box_;
+    mailbox::member member_;
+    int left_;
+};
+
+std::vector<torn_result> run_until(model_description const& model, reference::microbatch const& m, std::vector<int> const& shares, int last)
+{
+    mailbox box;
+    auto const info = state_of(model);
+    std::vector<torn_result> results(shares.size());
+    std::vector<std::thread> threads;
+    for (std::size_t member = 0; member < shares.size(); ++member) {
+        threads.emplace_back([&, member] {
+            auto& result = results[member];
+            auto group = group_of(shares);
+            group.self = static_cast<int>(member);
+            host_backend host{1};
+            resident_state state{info, host};
+            std::fill(state.scales.begin(), state.scales.end(), first_scale);
+            initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, seed);
+            auto const layers = host.make_stage(model.layers, layer_id{0}, batch, 1, state, {}, group);
+            for (auto const use : layers->uses()) {
+                state.accumulator(use);
+            }
+            activation kept{layers->layout()};
+            kept.tokens = m.tokens;
+            kept.targets = m.targets;
+            failing_exchange exchange{box, static_cast<int>(member), last};
+            std::function<void(std::span<use_id const>)> const added = [&](std::span<use_id const> uses) {
+                result.booked.insert(result.booked.end(), uses.begin(), uses.end());
+            };
+            stage_item const item{.seed = 5, .step = step_id{8}, .microbatch = microbatch_id{0}, .exchange = &exchange, .added = &added};
+            loss_sum loss;
+            try {
+                layers->forward(kept, item, loss);
+                layers->backward(kept, item, layer_id{0}, nullptr, nullptr, [](use_id) { return true; });
+                result.whole = true;
+            } catch (precondition_error const&) {
+                box.fail();
+            }
+            result.sums.resize(info.uses.size());
+            for (auto const use : layers->uses()) {
+                result.sums[at(use)] = result_of(state, use);
+            }
+        });
+    }
+    for (auto& t : threads) {
+        t.join();
+    }
+    return results;
+}
+
+}  // namespace
+
+TEST_CASE("groups: a loss in any exchange leaves sums and books that agree")
+{
+    auto const model = on_grid(fused(gpt_model(wide)), 4);
+    auto const step = random_step(wide, 1);
+    for (auto const& shares : {std::vector{2, 2}, {1, 2, 1}}) {
+        auto const whole_run = run_until(model, step[0], shares, 1 << 20);
+        int partly = 0;
+        for (int last = 0;; ++last) {
+            auto const results = run_until(model, step[0], shares, last);
+            if (results[0].whole) {
+                REQUIRE(last > 20);
+                break;
+            }
+            for (std::size_t member = 0; member < results.size(); ++member) {
+                auto const& result = results[member];
+                partly += !result.booked.empty() ? 1 : 0;
+                for (std::size_t u = 0; u < result.sums.size() && !result.whole; ++u) {
+                    bool const booked = std::find(result.booked.begin(), result.booked.end(), use_id{static_cast<int>(u)}) != result.booked.end();
+                    auto const& sums = result.sums[u].sums;
+                    INFO("exchange " << last << ", member " << member << ", use " << u << (booked ? ", booked" : ""));
+                    REQUIRE((booked ? sums == whole_run[member].sums[u].sums : std::all_of(sums.begin(), sums.end(), [](auto sum) { return sum == 0; })));
+                }
+            }
+        }
+        CHECK(partly > 10);
+    }
 }

@@ -81,6 +81,17 @@ TEST_CASE("cells: a lost member misses its own uses, no others")
     for (auto const& move : plan.moves) {  // what ranks 0 and 2 summed stays where its cell stays
         CHECK(cells.uses[at(move.use)].layer != cell_of(layer_id{0}, 0, 4));
     }
+    auto later = holdings;  // and of layer 0 nothing is missing: the item runs down to layer 1
+    for (auto& holds : later) {
+        if (holds.rank == rank_id{4} || holds.rank == rank_id{5}) {
+            for (auto& use : holds.uses) {
+                if (layer_of_cell(cells.uses[at(use.use)].layer, 4) == layer_id{0} && cells.uses[at(use.use)].shard == 1) {
+                    use.done.insert(microbatch_id{0});
+                }
+            }
+        }
+    }
+    CHECK(salvage({later, &cells, repaired, std::vector{1, 1}, 16, 2, 1, 4}).work[0] == std::vector{microbatch_work{microbatch_id{0}, layer_id{1}}});
     auto without = holdings;
     std::erase_if(without, [](rank_holdings const& holds) { return holds.rank >= rank_id{4}; });
     auto const gone = salvage({without, &cells, {}, {}, 16, 2, 1, 4});

@@ -681,6 +681,9 @@ void check_many_in_place(unsigned seed, int count)
             continue;
         }
         REQUIRE_FALSE(out.fault);
+        if (request.memory_limit == peak.value) {
+            CHECK(out.plan.certificate.rounds == loose.plan.certificate.rounds);
+        }
         problem const p{request};
         check_plan(p, out.plan);
         check_in_place(p, out.plan);

@@ -2,7 +2,10 @@
 // Each fault of a layout or request is one sentence that names rank, tensor and box.
 #include "rheo/reshard/layout_fault.hpp"
 
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "rheo/reshard/plan_reshard.hpp"
 #include "rheo/reshard/sub_collections.hpp"
@@ -50,6 +53,11 @@ TEST_CASE("layout_fault: each fault names its place")
     auto names = two_halves();
     names.tensors.push_back(names.tensors[0]);
     CHECK(sentence(names) == "tensor \"w\": two tensors of the layout have this name; give each its own");
+    auto element = two_halves();
+    element.tensors[0].element = {bytes{std::numeric_limits<std::int64_t>::max()}, bytes{1}};
+    CHECK(sentence(element) == "tensor \"w\": an element has at least 0 bytes in each role, and in all of them together less than 2^63");
+    element.tensors[0].element = {bytes{4}, bytes{-1}};
+    CHECK(sentence(element) == "tensor \"w\": an element has at least 0 bytes in each role, and in all of them together less than 2^63");
     auto negative = two_halves();
     negative.places[0].ranks[0] = rank_id{-4};
     CHECK(sentence(negative) == "ranks count from 0 to 16777215, and one is -4");
@@ -58,6 +66,30 @@ TEST_CASE("layout_fault: each fault names its place")
     auto const large = std::numeric_limits<std::int64_t>::max() / 4;
     CHECK(sentence(on(ranks_from(rank_id{0}, 2), collect(tensor_id{0}, slices_of({large}) | replicated(2)), {{.name = "w", .shape = {large}}})) ==
           "rank 1, tensor \"w\" [0:" + std::to_string(large) + "]: the bytes of all ranks together do not fit into 64 bits");
+}
+
+TEST_CASE("layout_fault: lost elements name all who held them")
+{
+    std::vector<layout_tensor> const tensors{{.name = "w", .shape = {8}, .addends = role_set{std::uint8_t{0}}}};
+    array_layout const to{tensors, {{{rank_id{20}}, {{tensor_id{0}, {{0, 8}}}}}}};
+    auto const held_by = [&](int copies) {  // rank 0 has the first half, and so many the second
+        array_layout from{tensors, {{{rank_id{0}}, {{tensor_id{0}, {{0, 4}}}}}}};
+        from.places.push_back({ranks_from(rank_id{3}, copies), {{tensor_id{0}, {{4, 8}}}}});
+        return reshard_request{.from = from, .to = to, .live = {rank_id{0}, rank_id{20}}};
+    };
+    std::string const lost = "rank 20, tensor \"w\" [4:8]: no live rank holds this box; ";
+    CHECK(sentence(held_by(1)) == lost + "rank 3 held it and is not live");
+    CHECK(sentence(held_by(2)) == lost + "ranks 3 and 4 held it and are not live");
+    CHECK(sentence(held_by(8)) == lost + "ranks 3, 4, 5, 6, 7, 8, 9 and 10 held it and are not live");
+    CHECK(sentence(held_by(11)) == lost + "ranks 3, 4, 5, 6, 7, 8, 9, 10 and 3 more held it and are not live");
+    auto two_places = held_by(2);
+    two_places.from.places.insert(two_places.from.places.begin(), {{rank_id{7}, rank_id{2}}, {{tensor_id{0}, {{0, 8}}}}});
+    CHECK(sentence(two_places) == lost + "ranks 2, 3, 4 and 7 held it and are not live");
+    auto sums = held_by(3);
+    sums.from.tensors[0].element = {dtype::f32};
+    sums.from.tensors[0].addends = tensor_role::parameter;
+    sums.to.tensors[0].element = {dtype::f32};
+    CHECK(sentence(sums) == "tensor \"w\" [4:8]: addends of this box are lost: ranks 3, 4 and 5 held them and are not live");
 }
 
 TEST_CASE("layout_fault: each refused request says what to do")
@@ -69,6 +101,9 @@ TEST_CASE("layout_fault: each refused request says what to do")
     request.live = {rank_id{1}, rank_id{5}};
     CHECK(sentence(request) == "rank 5, tensor \"w\" [0:3, 0:4]: no live rank holds this box; rank 0 held it and is not live");
     request.live = {rank_id{1}};
+    request.failures = -1;
+    CHECK(sentence(request) == "failures + 1 copies stay: failures are at least 0, and these are -1");
+    request.failures = 0;
     request.ranks = rank_choice::any;
     CHECK(sentence(request) == "the target layout has 2 places, but only 1 ranks are live");
     request.live = {rank_id{1}, rank_id{0}};

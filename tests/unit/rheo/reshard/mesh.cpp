@@ -3,7 +3,10 @@
 #include "rheo/reshard/mesh.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "rheo/model/llama.hpp"
 #include "rheo/reshard/layout_check.hpp"
@@ -224,4 +227,20 @@ TEST_CASE("mesh: models of GPT and Llama are cut as Megatron cuts")
     CHECK(boxes(llama, 1, "model.layers.0.mlp.gate_up_proj.weight") == list{{{0, 16}, {6, 12}}, {{0, 16}, {30, 36}}});
     CHECK(boxes(llama, 3, "model.layers.1.mlp.down_proj.weight") == list{{{18, 24}, {0, 16}}});
     CHECK(boxes(llama, 1, "lm_head.weight") == list{{{128, 256}, {0, 16}}});  // padded to 512: nothing of 100 rows is here
+}
+
+TEST_CASE("mesh: more ranks or padding than fit are refused")
+{
+    auto const refused = [](mesh_shape mesh, std::int64_t padding) {
+        mesh_tensor const table{{.name = "t", .shape = {50257, 8}}, {0}, {.form = mesh_rule::kind::cut, .padding = padding}};
+        return mesh_layout({table}, mesh, std::vector<int>(static_cast<std::size_t>(mesh.pipeline) + 1, 0), rank_id{7});
+    };
+    std::string const ranks = "the ranks of a mesh count from 0 to 16777215; this one has more";
+    CHECK_THROWS_WITH(refused({1 << 16, 1, 1 << 16}, 128), ranks);
+    CHECK_THROWS_WITH(refused({1, 1, most_ranks - 6}, 128), ranks);
+    CHECK_THROWS_WITH(
+        refused({2, 1, 1}, std::int64_t{1} << 62),
+        "dimension 0 of length 50257, padded on each rank to a multiple of 4611686018427387904: that of all tensor parallel ranks does not fit into "
+        "64 bits");
+    CHECK(refused({1, 1, 1}, std::int64_t{1} << 62).tensors[0].padded == nd_shape{std::int64_t{1} << 62, 8});
 }

@@ -298,6 +298,28 @@ TEST_CASE("plan_reshard: roles are taken apart to fill a round")
     CHECK(rounds({bytes{8}, bytes{2}}, 6, 12) == bounded_count{6, 6});             // 48 at 8 a round; ceil(60 / 12) is 5
 }
 
+TEST_CASE("plan_reshard: sizes near 2^63 are planned or refused")
+{
+    auto const longest = std::numeric_limits<std::int64_t>::max();
+    std::vector<layout_tensor> const all{{.name = "w", .shape = {longest}, .element = {bytes{1}}}};
+    reshard_request request{.from = on(ranks_from(rank_id{0}, 4), collect(tensor_id{0}, slices_of({longest}) | cut({.parts = 4})), all),
+                            .to = on(ranks_from(rank_id{0}, 3), collect(tensor_id{0}, slices_of({longest}) | cyclic({.block = longest / 7, .parts = 3})), all),
+                            .node_of = nodes_of(4, 2)};
+    for (auto const budget : {longest, longest / 5}) {
+        for (auto const choice : {rank_choice::pinned, rank_choice::any}) {
+            request.round_budget = bytes{budget};
+            request.ranks = choice;
+            auto const out = try_reshard(request);
+            REQUIRE(describe(out.fault).view() == "");
+            CHECK(out.plan.certificate.moved.value == bytes{choice == rank_choice::any ? 5270498306774157604 : 7246935171814466705});
+            CHECK(describe(verify(out.plan, request)).view() == "");
+        }
+    }
+    request.ranks = rank_choice::whole_nodes;
+    CHECK(plan_reshard(request).error() ==
+          "whole nodes are chosen for less than 1537228672809129301 bytes in all, and the target layout has 9223372036854775807");
+}
+
 TEST_CASE("plan_reshard: in place, an element may not fit whole")
 {
     array_layout from{{{.name = "a", .shape = {8}, .element = {bytes{4}, bytes{4}, bytes{4}}}}, {{{rank_id{0}}, {{tensor_id{0}, {{0, 8}}}}}}};
@@ -307,6 +329,40 @@ TEST_CASE("plan_reshard: in place, an element may not fit whole")
     auto const out = try_reshard(request);
     REQUIRE(describe(out.fault).view() == "");
     CHECK(describe(verify(out.plan, request)).view() == "");  // no round of 12 bytes
+}
+
+TEST_CASE("plan_reshard: in place, rounds are full where memory allows")
+{
+    std::array<element_format, tensor_roles> const three{bytes{4}, bytes{4}, bytes{4}};
+    array_layout const from{{{.name = "a", .shape = {8}, .element = three}}, {{{rank_id{0}}, {{tensor_id{0}, {{0, 8}}}}}}};
+    auto to = from;
+    to.places.front().ranks = {rank_id{1}};
+    reshard_request request{.from = from, .to = to, .round_budget = bytes{16}, .memory_limit = bytes{96}};
+    auto out = try_reshard(request);
+    REQUIRE(describe(out.fault).view() == "");
+    CHECK(describe(verify(out.plan, request)).view() == "");
+    CHECK(out.plan.certificate.rounds == bounded_count{6, 6});  // 96 / 16; whole elements of 12 bytes would need 8
+    CHECK_FALSE(out.plan.dropped.empty());
+    // Roles that arrive one by one are one copy: of two and a new one, two stay.
+    request.from.places.front().ranks = {rank_id{0}, rank_id{2}};
+    request.failures = 1;
+    out = try_reshard(request);
+    REQUIRE(describe(out.fault).view() == "");
+    CHECK(describe(verify(out.plan, request)).view() == "");
+    CHECK(out.plan.certificate.rounds == bounded_count{6, 6});
+    std::int64_t dropped = 0;
+    for (auto const& drop : out.plan.dropped) {
+        dropped += elements(drop.part.box);
+    }
+    CHECK(dropped == 8);
+    // Two halves change places: 48 bytes beside 48 do not fit into 80.
+    request.from.places = {{{rank_id{0}}, {{tensor_id{0}, {{0, 4}}}}}, {{rank_id{1}}, {{tensor_id{0}, {{4, 8}}}}}};
+    request.to.places = {{{rank_id{1}}, {{tensor_id{0}, {{0, 4}}}}}, {{rank_id{0}}, {{tensor_id{0}, {{4, 8}}}}}};
+    request.memory_limit = bytes{80};
+    out = try_reshard(request);
+    REQUIRE(describe(out.fault).view() == "");
+    CHECK(describe(verify(out.plan, request)).view() == "");
+    CHECK(out.plan.certificate.rounds.value >= out.plan.certificate.rounds.bound);
 }
 
 TEST_CASE("plan_reshard: in place under a memory limit")

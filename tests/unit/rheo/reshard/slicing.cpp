@@ -2,7 +2,8 @@
 // Slicing rules: lengths, orders, composition; Tenplex's unit values.
 #include "rheo/reshard/slicing.hpp"
 
-#include <random>
+#include <cstdint>
+#include <limits>
 
 #include "rheo/reshard/layout_fault.hpp"
 #include "rheo/reshard/plan_reshard.hpp"
@@ -44,11 +45,26 @@ static_assert(lengths_of(slices_of({10}) | cut({.parts = 4}), 0) == numbers{3, 3
 static_assert(lengths_of(slices_of({5}) | cut({.parts = 4}), 0) == numbers{2, 2, 1, 0});
 static_assert(lengths_of(slices_of({6}) | cut({.parts = 4}), 0) == numbers{2, 2, 2, 0});
 
+// Sums and products of lengths near 2^63 are made without leaving 64 bits.
+constexpr auto longest = std::numeric_limits<std::int64_t>::max();
+static_assert(lengths_of(slices_of({longest}) | cut({.parts = 2}), 0) == numbers{longest / 2 + 1, longest / 2});
+static_assert(lengths_of(slices_of({longest}) | cut({.parts = 4, .multiple = 128}), 0) ==
+              numbers{longest / 4 + 1, longest / 4 + 1, longest / 4 + 1, longest / 4});
+static_assert(lengths_of(slices_of({longest}) | cut({.parts = 3, .multiple = longest - 1}), 0) == numbers{longest - 1, 1, 0});
+static_assert(lengths_of(slices_of({longest}) | cut({.sizes = {longest - 5, 0, 5}}), 0) == numbers{longest - 5, 0, 5});
+static_assert(lengths_of(slices_of({longest}) | cyclic({.block = longest / 2, .parts = 2}), 0) == numbers{longest / 2 + 1, longest / 2});
+static_assert((slices_of({longest - 2}) | padded({.multiple = longest / 7})).padded == nd_shape{longest});
+static_assert(by_shares(0, longest, {longest / 2, longest / 2}).sizes == numbers{longest / 2 + 1, longest / 2});
+static_assert(by_shares(0, longest - 1, {longest - 2, 2}).sizes == numbers{longest - 2, 1});
+
 TEST_CASE("slicing: sizes, multiples and padding")
 {
     CHECK(lengths_of(slices_of({2, 10}) | cut({.dimension = 1, .sizes = {7, 3}}), 1) == numbers{7, 3});
     CHECK(lengths_of(slices_of({100}) | cut({.parts = 3, .multiple = 16}), 0) == numbers{48, 48, 4});
-    CHECK_THROWS_WITH(slices_of({9}) | cut({.sizes = {7, 3}}), "the sizes of a cut do not add up to the length of the dimension");
+    CHECK_THROWS_WITH(slices_of({9}) | cut({.sizes = {7, 3}}),
+                      "dimension 0 of length 9, cut with a size of 3: with it, the sizes add up to more than the length");
+    CHECK_THROWS_WITH(slices_of({9}) | cut({.sizes = {7, 1}}),
+                      "dimension 0 of length 9, cut into sizes that end at 8: the sizes add up to less than the length");
     CHECK_THROWS_WITH(slices_of({9}) | cut({.dimension = 1}), "a slicing rule names a dimension that the tensor does not have");
     for (auto const tp : {2, 4}) {  // Megatron's vocabulary: a multiple of 128 for each rank
         auto const table = slices_of({30524, 8}) | padded({.multiple = 128 * tp}) | cut({.parts = tp});
@@ -56,6 +72,43 @@ TEST_CASE("slicing: sizes, multiples and padding")
         CHECK(lengths_of(table, 0) == numbers(static_cast<std::size_t>(tp), 30720 / tp));
         CHECK(is_layout(table));
     }
+}
+
+TEST_CASE("slicing: what leaves 64 bits is refused with its place")
+{
+    auto const all = slices_of({4, longest});
+    CHECK_THROWS_WITH(all | padded({.dimension = 1, .multiple = 128}),
+                      "dimension 1 of length 9223372036854775807, padded to a multiple of 128: the padded length does not fit into 64 bits; it is at most "
+                      "9223372036854775807");
+    CHECK_THROWS_WITH(all | cut({.dimension = 1, .sizes = {longest, longest, 2}}),
+                      "dimension 1 of length 9223372036854775807, cut with a size of 9223372036854775807: with it, the sizes add up to more than the length");
+    CHECK_THROWS_WITH(all | segments({.dimension = 1, .sizes = {longest, 1}}),
+                      "dimension 1 of length 9223372036854775807, cut with a size of 1: with it, the sizes add up to more than the length");
+    CHECK_THROWS_WITH(all | cyclic({.dimension = 1, .block = 64, .parts = 2}),
+                      "dimension 1 of length 9223372036854775807, cyclic in blocks of 64: a box has fewer than 16777216 blocks; make them larger");
+    CHECK_THROWS_WITH(
+        by_shares(1, longest, {3, longest}),
+        "dimension 1 of length 9223372036854775807, divided with a share of 9223372036854775807: with it, the sum of the shares does not fit into 64 "
+        "bits; scale them down");
+    CHECK_THROWS_WITH(by_shares(1, 10, {3, -1}), "dimension 1 of length 10, divided with a share of -1: a share is at least 0");
+    CHECK_THROWS_WITH(slices_of({3, -1}), "the lengths of a tensor that is cut are at least 0");
+    CHECK_THROWS_WITH(all | heads({.dimension = 1, .query = 1 << 30, .key_value = 1 << 30, .parts = 2}), "the heads do not divide the length of the dimension");
+    CHECK_THROWS_WITH(ranks_from(rank_id{16777000}, 217), "ranks that follow each other count from 0 to 16777215");
+}
+
+TEST_CASE("slicing: flat ranges near 2^63")
+{
+    std::vector<layout_tensor> tensors{{.name = "a", .shape = {longest / 3, 2}, .element = {bytes{1}}},
+                                       {.name = "b", .shape = {longest / 3}, .element = {bytes{1}}}};
+    for (auto const pieces : {1, 2, 3, 1000}) {
+        auto const layout = on(ranks_from(rank_id{0}, pieces), flat(tensors, pieces), tensors);
+        CAPTURE(pieces, describe(fault(layout)).view());
+        CHECK(!fault(layout));
+    }
+    tensors.push_back({.name = "c", .shape = {2}});
+    CHECK_THROWS_WITH(flat(tensors, 2), "tensor \"c\": with it, the flat range has more elements than 64 bits can count; it has at most 9223372036854775807");
+    tensors[0].shape = {longest, longest};
+    CHECK_THROWS_WITH(flat(tensors, 2), "tensor \"a\": with it, the flat range has more elements than 64 bits can count; it has at most 9223372036854775807");
 }
 
 TEST_CASE("slicing: rules act on all parts before them")

@@ -3,12 +3,18 @@
 #include "rheo/reshard/verify_reshard.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "rheo/reshard/plan_reshard.hpp"
 #include "rheo/reshard/sub_collections.hpp"
 #include "support/catch.hpp"
+#include "support/random_layouts.hpp"
 
 using namespace rheo;
 
@@ -84,6 +90,45 @@ TEST_CASE("verify_reshard: a round above the budget is refused")
           }) == "rank 0: the plan brings 48 bytes in round 0, and the budget is 32");
 }
 
+TEST_CASE("verify_reshard: rounds put together may exceed the budget")
+{
+    std::mt19937 draw{6};
+    int above = 0;
+    for (int n = 0; n < 300; ++n) {
+        auto const all = random_layouts::random_tensors(draw);
+        reshard_request request{.from = random_layouts::random_layout(all, 4, draw), .to = random_layouts::random_layout(all, 4, draw)};
+        request.round_budget = bytes{8 + static_cast<std::int64_t>(draw() % 60)};
+        if (draw() % 2 == 0) {
+            request.memory_limit = bytes{1 << 20};
+        }
+        auto const out = try_reshard(request);
+        auto const last = static_cast<int>(out.plan.certificate.rounds.value) - 1;
+        if (last < 1) {
+            continue;
+        }
+        auto const first = static_cast<int>(draw() % static_cast<unsigned>(last));  // and the rounds behind it are one round
+        std::map<rank_id, std::int64_t> received;
+        for (auto const& move : out.plan.transfers) {
+            received[move.to] += move.round >= first ? move.size.count : 0;
+        }
+        bool const fits = std::all_of(received.begin(), received.end(), [&](auto const& one) { return one.second <= request.round_budget->count; });
+        auto const sentence = judged(request, [&](reshard_plan& plan) {
+            for (auto& move : plan.transfers) {
+                move.round = std::min(move.round, first);
+            }
+            for (auto& drop : plan.dropped) {
+                drop.round = std::min(drop.round, first);
+            }
+            std::sort(plan.transfers.begin(), plan.transfers.end(), detail::comes_before);
+        });
+        CAPTURE(n, sentence);
+        REQUIRE((sentence.find("and the budget is ") != std::string::npos) == !fits);
+        REQUIRE(sentence.empty() == fits);
+        above += fits ? 0 : 1;
+    }
+    CHECK(above > 50);
+}
+
 TEST_CASE("verify_reshard: a rank above the memory limit is refused")
 {
     reshard_request const request{.from = cut_along(0), .to = cut_along(1), .memory_limit = bytes{80}};
@@ -118,6 +163,89 @@ TEST_CASE("verify_reshard: a copy that has to stay is not dropped")
     request.failures = 0;
     request.to.places.front().parts = {{tensor_id{0}, {{0, 4}, {0, 8}}}};  // nobody wants the other half
     CHECK(judged(request, drop_all).find("[4:8, 0:8]: the rank drops this box after round 0, which leaves 0 copies of the 1 that stay") != std::string::npos);
+}
+
+TEST_CASE("verify_reshard: f + 1 copies are counted element by element")
+{
+    // After a plan in place each rank drops one more box that it holds and does not want.
+    std::mt19937 draw{7};
+    int refused = 0;
+    int taken = 0;
+    for (int n = 0; n < 400; ++n) {
+        std::vector<layout_tensor> const vector{{.name = "w", .shape = {12}, .element = {bytes{1}}}};
+        reshard_request request{.from = random_layouts::random_layout(vector, 5, draw), .to = random_layouts::random_layout(vector, 5, draw)};
+        request.memory_limit = bytes{1 << 20};
+        request.failures = static_cast<int>(draw() % 3);
+        auto const out = try_reshard(request);
+        REQUIRE(!out.fault);
+        auto const rounds = static_cast<int>(out.plan.certificate.rounds.value);
+        int copies[12]{};
+        int first[12]{};
+        bool has[5][12]{};
+        auto const each = [](nd_box const& box, auto const& visit) {
+            for (auto i = box[0].begin; i < box[0].end; ++i) {
+                visit(static_cast<std::size_t>(i));
+            }
+        };
+        for (auto const& place : request.from.places) {
+            for (auto const& part : place.parts) {
+                each(part.box, [&](std::size_t i) { ++first[i], ++copies[i], has[place.ranks.front().value][i] = true; });
+            }
+        }
+        for (auto const& move : out.plan.transfers) {
+            each(move.box, [&](std::size_t i) { ++copies[i], has[move.to.value][i] = true; });
+        }
+        for (auto const& drop : out.plan.dropped) {
+            each(drop.part.box, [&](std::size_t i) { --copies[i], has[drop.rank.value][i] = false; });
+        }
+        for (auto const& place : request.to.places) {
+            for (auto const& part : place.parts) {
+                each(part.box, [&](std::size_t i) { has[place.ranks.front().value][i] = false; });  // this stays anyway
+            }
+        }
+        std::vector<dropped_part> more;
+        for (int r = 0; r < 5; ++r) {
+            for (std::int64_t i = 0; i < 12; ++i) {
+                if (has[r][i] && draw() % 3 == 0) {
+                    more.push_back({std::max(rounds - 1, -1), rank_id{r}, {tensor_id{0}, {{i, i + 1}}, tensor_role::parameter}});
+                    --copies[i];
+                }
+            }
+        }
+        bool stay = true;
+        for (int i = 0; i < 12; ++i) {
+            stay = stay && copies[i] >= std::min(first[i], request.failures + 1);
+        }
+        auto const sentence = judged(request, [&](reshard_plan& plan) { plan.dropped.insert(plan.dropped.end(), more.begin(), more.end()); });
+        CAPTURE(n, sentence);
+        REQUIRE((sentence.find(" that stay") != std::string::npos) == !stay);
+        REQUIRE(sentence.empty() == stay);
+        ++(stay ? taken : refused);
+    }
+    CHECK(refused > 20);
+    CHECK(taken > 20);
+}
+
+TEST_CASE("verify_reshard: who is not live drops nothing")
+{
+    array_layout const from{tensors, {{{rank_id{0}, rank_id{1}}, {{tensor_id{0}, whole(nd_shape{8, 8})}}}}};
+    array_layout const to{tensors, {{{rank_id{2}}, {{tensor_id{0}, whole(nd_shape{8, 8})}}}}};
+    reshard_request const request{.from = from, .to = to, .live = {rank_id{0}, rank_id{2}}, .memory_limit = bytes{256}};
+    CHECK(judged(request, [](auto&) {}).empty());
+    CHECK(judged(request, [](auto& plan) { plan.dropped = {{0, rank_id{1}, {tensor_id{0}, whole(nd_shape{8, 8})}}}; }) ==
+          "rank 1: the plan uses this rank, which is not live");
+}
+
+TEST_CASE("verify_reshard: sizes beyond 64 bits are wrong")
+{
+    auto const most = std::numeric_limits<std::int64_t>::max();
+    std::vector<layout_tensor> const large{{.name = "w", .shape = {most}, .element = {bytes{4}}}};
+    array_layout const from{large, {{{rank_id{0}}, {{tensor_id{0}, {{0, 8}}}}}}};
+    array_layout const to{large, {{{rank_id{1}}, {{tensor_id{0}, {{0, 8}}}}}}};
+    auto plan = try_reshard({.from = from, .to = to}).plan;
+    plan.transfers.front().box[0].end = most;
+    CHECK(describe(verify(plan, from, to)).view() ==
+          "rank 1, tensor \"w\" [0:9223372036854775807]: the plan counts 32 bytes for this transfer, but they are 0");
 }
 
 TEST_CASE("verify_reshard: ranks of a plan are those of its request")
