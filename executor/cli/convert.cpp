@@ -126,7 +126,7 @@ int convert_checkpoint(convert_options const& options)
     }
     fmt::print("{}: {} in layout {}, {} boxes in {} files, {}\n", options.out,
                request.from.about ? fmt::format("step {} of '{}'", request.from.about->step.value, request.from.folder.string())
-                               : fmt::format("'{}'", request.from.folder.string()),
+                                  : fmt::format("'{}'", request.from.folder.string()),
                options.layout, done.boxes, done.files, size_text(done.size));
     if (!done.is_as_said) {
         fmt::print("the values are others than those of step {}: it has no fingerprint, and any run may begin with it\n", request.from.about->step.value);
