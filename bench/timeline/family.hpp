@@ -91,7 +91,7 @@ public:
         auto const made_here = worker_->stages();
         std::size_t next = 0;
         for (int s = 0; s < static_cast<int>(costs_.size()); ++s) {
-            if (rank_of(plan_.pipelines.front(), stage_id{s}) == members.self) {
+            if (plan_.pipelines.front().stages[static_cast<std::size_t>(s)].front() == members.self) {
                 here.emplace(s, made_here[next++]);
             }
         }

@@ -13,7 +13,9 @@
 
 #include "executor/plan/plan_tables.hpp"
 #include "executor/plan/planning.hpp"
+#include "rheo/model/exchange_traffic.hpp"
 #include "rheo/model/footprint.hpp"
+#include "rheo/model/grid.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/planner/make_forecast.hpp"
@@ -83,6 +85,37 @@ std::string format_recompute(std::span<recompute_level const> recompute_levels)
     return text;
 }
 
+/// "shards 0, 1 of 4, receives 0.75 MiB for a microbatch from ranks 2, 3"; empty where a rank has its stages alone.
+std::string format_share(plan const& p, rank_id rank, model_description const& model, run_config const& config)
+{
+    auto const place = position_of(p, rank);
+    auto const& pipeline = p.pipelines[at(place.pipeline)];
+    auto const ranks = groups_of(pipeline)[static_cast<std::size_t>(place.position)];
+    if (ranks.size() == 1) {
+        return {};
+    }
+    auto const grid = grid_of(model);
+    auto const group = group_at(pipeline, place.position, grid, place.member);
+    bytes received;
+    for (auto const span : layers_of(pipeline, rank)) {
+        received += received_bytes(array_view{model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), config.train.microbatch,
+                                   policy_of(config), group);
+    }
+    std::vector<std::int64_t> shards;
+    for (auto shard = group.run(grid).begin; shard < group.run(grid).end; ++shard) {
+        shards.push_back(shard);
+    }
+    std::vector<int> others;
+    for (auto const other : ranks) {
+        if (other != rank) {
+            others.push_back(other.value);
+        }
+    }
+    return fmt::format("shard{} {} of {}, receives {:.2f} MiB {} from rank{} {}", plural(std::ssize(shards)), fmt::join(shards, ", "), grid,
+                       in_mebibytes(received), config.train.microbatch.slices > 1 ? "for a slice" : "for a microbatch", plural(std::ssize(others)),
+                       fmt::join(others, ", "));
+}
+
 }  // namespace
 
 std::string drawing_of(plan const& p)
@@ -115,18 +148,21 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
     auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens{}\n", model.layers.size(), parameters,
                             config.train.microbatches, shape.sequences, shape.tokens, shape.slices > 1 ? fmt::format(" in {} slices", shape.slices) : "");
     bool const dropped = config.plan.recompute == recompute_policy::selective;
-    text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(f), f.microbatches, dropped ? "; the fullest with full recomputation" : "");
-    text += format_templates(f.templates, "ranks", config.train.microbatches);
-    if (!f.node_templates.empty()) {
-        text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; plan.tensor sets how many ranks share a stage)\n", f.node_size);
-        text += format_templates(f.node_templates, "nodes", config.train.microbatches);
+    if (!f.has_groups) {  // templates are of single ranks
+        text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(f), f.microbatches, dropped ? "; the fullest with full recomputation" : "");
+        text += format_templates(f.templates, "ranks", config.train.microbatches);
+        if (!f.node_templates.empty()) {
+            text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; plan.tensor sets how many ranks share a stage)\n", f.node_size);
+            text += format_templates(f.node_templates, "nodes", config.train.microbatches);
+        }
+        text += fmt::format("\nwhat ranks run ({} pipeline{} wanted; the plan, and the quickest of fewer ranks; steps {})\n", config.plan.failures + 1,
+                            plural(config.plan.failures + 1), source_of(f));
+        text += format_instantiations(f);
     }
-    text += fmt::format("\nwhat ranks run ({} pipeline{} wanted; the plan, and the quickest of fewer ranks; steps {})\n", config.plan.failures + 1,
-                        plural(config.plan.failures + 1), source_of(f));
-    text += format_instantiations(f);
 
-    text += fmt::format("\nplan       {}, schedule {}{}, a step of {}, digest {}\n", format_sizes(p.pipelines), name_of(p.schedule),
-                        p.recompute.every_stage ? " with activations recomputed" : "", format_step(f.step), to_string(digest_of(p)));
+    text += fmt::format("\nplan       {}, schedule {}{}, {}, digest {}\n", format_sizes(p.pipelines), name_of(p.schedule),
+                        p.recompute.every_stage ? " with activations recomputed" : "",
+                        f.step ? "a step of " + format_step(f.step) : "a step whose time is not modelled", to_string(digest_of(p)));
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.error.empty()) {
@@ -145,6 +181,9 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
             expects(memory != f.memory.end(), "what a plan leads to is of another plan");
             text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(needed_bytes(memory->parts)), fmt::join(numbers, ", "),
                                 fmt::join(names, "; "));
+            if (auto const shared = format_share(p, rank, model, config); !shared.empty()) {
+                text += fmt::format("                            {}\n", shared);
+            }
             text += fmt::format("                            {}\n", format_parts(memory->parts));
             if (auto const recompute_levels = format_recompute(recompute_levels_at(p, position_of(p, rank))); !recompute_levels.empty()) {
                 text += fmt::format("                            recomputes {}\n", recompute_levels);

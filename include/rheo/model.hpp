@@ -4,6 +4,7 @@
 // Everything of model/: operations, layers, models, fusion, sharding, what they cost, hold and can recompute.
 
 #include "rheo/model/backward_workspace.hpp"
+#include "rheo/model/exchange_traffic.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"

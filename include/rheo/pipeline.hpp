@@ -16,6 +16,8 @@
 #include "rheo/pipeline/recompose_nodes.hpp"
 #include "rheo/pipeline/recomposition.hpp"
 #include "rheo/pipeline/repair.hpp"
+#include "rheo/pipeline/repair_groups.hpp"
+#include "rheo/pipeline/shares.hpp"
 #include "rheo/pipeline/split_batch.hpp"
 #include "rheo/pipeline/survivability.hpp"
 #include "rheo/pipeline/template.hpp"

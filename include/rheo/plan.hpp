@@ -3,6 +3,7 @@
 
 // Everything of plan/: the plan, its programs, its memory, its file.
 
+#include "rheo/plan/cells.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/memory_plan.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
@@ -10,3 +11,4 @@
 #include "rheo/plan/programs.hpp"
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/plan/reduction_units.hpp"
+#include "rheo/plan/tensor_holders.hpp"

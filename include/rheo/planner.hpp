@@ -16,3 +16,4 @@
 #include "rheo/planner/recompute_choice.hpp"
 #include "rheo/planner/recompute_policy.hpp"
 #include "rheo/planner/templates_and_clocks.hpp"
+#include "rheo/planner/tensor_degrees.hpp"

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What one rank holds of a job, as it reports to the others after a loss: whole layers of committed state
-// at one version, and for each use the microbatches whose gradients its accumulator has summed.
+// at one version, and for each use the microbatches whose gradients its accumulator has summed. Where ranks share
+// stages a cell (plan/cells.hpp) stands for a layer.
 
 #include <vector>
 

@@ -34,6 +34,9 @@ same stages 4 --set plan.pipelines=[4] --set plan.tensor=2
 as_planned stages
 same uneven 6 --set plan.pipelines=[6] --set plan.tensor=[3,1,2] --set plan.layers=[1,3,1]
 same beside 5 --set plan.pipelines=[2,3] --set plan.tensor=[2,1,2]
+"$rheo" plan job.toml --ranks 3 --set plan.pipelines=[3] --set plan.tensor=[2,1] --json >plan.json
+expect "a plan as a file" 0 $?
+same planned 3 --plan plan.json
 same copies 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=dualpipe --set run.threads=2
 same chunks 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=interleaved --set run.rendezvous=true
 same split 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=zb-h1

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "rheo/model/exchange_traffic.hpp"
 #include "rheo/model/grid.hpp"
 #include "rheo/model/llama.hpp"
 #include "stage_steps.hpp"
@@ -44,10 +45,13 @@ public:
                     throw precondition_error{"another member failed"};
                 }
                 expects(from.front().size() == i.data.size(), "a member sends what the other one expects");
+                received += static_cast<std::int64_t>(i.data.size());
                 std::copy(from.front().begin(), from.front().end(), i.data.begin());
                 from.pop_front();
             }
         }
+
+        std::int64_t received = 0;  ///< bytes
 
     private:
         mailbox* box_;
@@ -235,6 +239,7 @@ struct torn_result {
     bool whole = false;
     std::vector<use_id> booked;
     std::vector<use_result> sums;  ///< by use; empty where the use is another member's
+    std::int64_t received = 0;     ///< bytes
 };
 
 /// Counts exchanges, and fails in one of them on member 0.
@@ -250,6 +255,8 @@ public:
         }
         member_.exchange(kind, out, in);
     }
+
+    std::int64_t received() const { return member_.received; }
 
 private:
     mailbox* box_;
@@ -292,6 +299,7 @@ std::vector<torn_result> run_until(model_description const& model, reference::mi
             } catch (precondition_error const&) {
                 box.fail();
             }
+            result.received = exchange.received();
             result.sums.resize(info.uses.size());
             for (auto const use : layers->uses()) {
                 result.sums[at(use)] = result_of(state, use);
@@ -331,5 +339,22 @@ TEST_CASE("groups: a loss in any exchange leaves sums and books that agree")
             }
         }
         CHECK(partly > 10);
+    }
+}
+
+TEST_CASE("groups: members receive the bytes that are planned")
+{
+    auto const model = on_grid(fused(gpt_model(wide)), 4);
+    auto const step = random_step(wide, 1);
+    for (auto const& shares : shares_of_4) {
+        auto const results = run_until(model, step[0], shares, 1 << 20);
+        for (std::size_t member = 0; member < shares.size(); ++member) {
+            auto group = group_of(shares);
+            group.self = static_cast<int>(member);
+            auto const planned = received_bytes(array_view{model.layers}, batch, fp32, group).count;
+            auto const looked_up = rows_of(group.run(4), rows(batch), 4).count() * wide.width * 4;  // at most, by the tokens
+            CHECK(results[member].received <= planned);
+            CHECK(results[member].received >= planned - looked_up);
+        }
     }
 }
