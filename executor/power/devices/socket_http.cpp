@@ -60,7 +60,7 @@ device_result<http_reply> request(std::string const& socket_path, http_request c
         return !error && (doing = next) != nullptr;
     };
     stream.expires_after(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>{patience.count}));  // for all of it
-    stream.socket().open({}, error);
+    static_cast<void>(stream.socket().open({}, error));
     ::fcntl(stream.socket().native_handle(), F_SETFD, FD_CLOEXEC);  // a child would keep the connection open
 
     auto const message = message_of(request);

@@ -24,6 +24,7 @@ namespace detail {
 inline constexpr rank_id gone{-1};
 
 /// A pipeline while its groups are repaired: a lost member leaves a hole, so that the others keep their shards when another rank takes its place.
+template <class OnlyWhenCalled = void>
 struct damaged_pipeline {
     pipeline_instance before;
     std::vector<std::vector<rank_id>> groups;
@@ -85,7 +86,8 @@ struct damaged_pipeline {
 };
 
 /// Relative time of a microbatch: that of the position with most layers for each of its ranks.
-inline double slowest_position(pipeline_instance const& pipeline)
+template <class OnlyWhenCalled = void>
+double slowest_position(pipeline_instance const& pipeline)
 {
     double slowest = 0;
     for (auto const& group : groups_of(pipeline)) {
@@ -97,7 +99,8 @@ inline double slowest_position(pipeline_instance const& pipeline)
 }  // namespace detail
 
 /// Deals microbatches to pipelines of groups: each to the one that is done first.
-inline std::vector<int> shares_by_speed(array_view<pipeline_instance const> pipelines, int microbatches)
+template <class OnlyWhenCalled = void>
+std::vector<int> shares_by_speed(array_view<pipeline_instance const> pipelines, int microbatches)
 {
     std::vector<int> shares(pipelines.size(), 0);
     std::vector<double> costs;
@@ -122,9 +125,9 @@ result<recomposition> repair_groups(array_view<pipeline_instance const> before, 
                                     Fits const& fits)
 {
     std::vector<rank_id> free(staying.begin(), staying.end());
-    std::vector<detail::damaged_pipeline> pipelines;
+    std::vector<detail::damaged_pipeline<>> pipelines;
     for (auto const& pipeline : before) {
-        auto& now = pipelines.emplace_back(detail::damaged_pipeline{pipeline, groups_of(pipeline)});
+        auto& now = pipelines.emplace_back(detail::damaged_pipeline<>{pipeline, groups_of(pipeline)});
         for (auto& group : now.groups) {
             for (auto& rank : group) {
                 rank = std::binary_search(staying.begin(), staying.end(), rank) ? rank : detail::gone;
@@ -139,7 +142,7 @@ result<recomposition> repair_groups(array_view<pipeline_instance const> before, 
             }
         }
     };
-    auto const is_kept = [&](detail::damaged_pipeline& pipeline) {
+    auto const is_kept = [&](detail::damaged_pipeline<>& pipeline) {
         bool lends = true;
         while (lends && pipeline.has_empty()) {
             lends = pipeline.lend();

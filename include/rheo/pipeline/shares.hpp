@@ -37,7 +37,8 @@ constexpr shard_group group_of(pipeline_instance const& pipeline, stage_id stage
 template <class OnlyWhenCalled = void>
 constexpr shard_group group_at(pipeline_instance const& pipeline, int position, int grid, int member = largest_member)
 {
-    auto const degree = static_cast<int>(groups_of(pipeline)[static_cast<std::size_t>(position)].size());
+    auto const groups = groups_of(pipeline);
+    auto const degree = static_cast<int>(groups[static_cast<std::size_t>(position)].size());
     return even_group(grid, degree, member < 0 ? degree - 1 : member);
 }
 

@@ -35,13 +35,15 @@ struct ranks_in_groups {
 
 namespace detail {
 
-inline std::string degrees_text(tensor_degrees const& degrees)
+template <class OnlyWhenCalled = void>
+std::string degrees_text(tensor_degrees const& degrees)
 {
     return "plan.tensor = " + (degrees.values.size() == 1 ? std::to_string(degrees.values.front()) : list_text(degrees.values));
 }
 
 /// How many groups each pipeline has. @returns why the ranks of a pipeline cannot be its groups
-inline result<std::vector<int>> groups_of_pipelines(tensor_degrees const& degrees, std::vector<int> const& pipelines)
+template <class OnlyWhenCalled = void>
+result<std::vector<int>> groups_of_pipelines(tensor_degrees const& degrees, std::vector<int> const& pipelines)
 {
     std::vector<int> counts;
     std::size_t next = 0;
@@ -67,7 +69,8 @@ inline result<std::vector<int>> groups_of_pipelines(tensor_degrees const& degree
 }  // namespace detail
 
 /// Ranks 0 .. ranks-1 in groups. A group lies in one node. @returns why that cannot be
-inline result<ranks_in_groups> group_ranks(tensor_degrees const& degrees, std::vector<int> const& pipelines, int ranks, int spares, int node_size)
+template <class OnlyWhenCalled = void>
+result<ranks_in_groups> group_ranks(tensor_degrees const& degrees, std::vector<int> const& pipelines, int ranks, int spares, int node_size)
 {
     ranks_in_groups made;
     bool const each = degrees.values.size() > 1;

@@ -206,7 +206,7 @@ TEST_CASE("groups: an evaluation has the loss of one rank")
     CHECK(run_group(model, step, evaluates, {1, 2, 1}).loss == run_step(model, step, evaluates).loss);
 }
 
-TEST_CASE("groups: grids beyond a power of two, and more members than rows of a strip")
+TEST_CASE("groups: grids that are no power of two")
 {
     auto shape = wide;
     shape.heads = 8;
@@ -314,7 +314,7 @@ std::vector<torn_result> run_until(model_description const& model, reference::mi
 
 }  // namespace
 
-TEST_CASE("groups: a loss in any exchange leaves sums and books that agree")
+TEST_CASE("groups: a loss in an exchange leaves sums as booked")
 {
     auto const model = on_grid(fused(gpt_model(wide)), 4);
     auto const step = random_step(wide, 1);

@@ -36,7 +36,7 @@ pipeline_instance pipeline_of(std::vector<int> const& cuts, std::vector<std::vec
 
 }  // namespace
 
-TEST_CASE("repair_groups: a rank that waits takes the shards of a lost one")
+TEST_CASE("repair_groups: a spare takes the shards of a lost rank")
 {
     std::vector const before{pipeline_of({0, 3, 6}, {{0, 1}, {2, 3}}), pipeline_of({0, 6}, {{4, 5}})};
     auto const next = repair_groups(before, ranks({0, 2, 3, 4, 5, 6}), 8, 1, always);
@@ -47,7 +47,7 @@ TEST_CASE("repair_groups: a rank that waits takes the shards of a lost one")
     CHECK_FALSE(next->degraded);
 }
 
-TEST_CASE("repair_groups: the rest of a group share what a lost rank had")
+TEST_CASE("repair_groups: the rest of a group share its shards")
 {
     std::vector const before{pipeline_of({0, 3, 6}, {{0, 1, 2}, {3}}), pipeline_of({0, 6}, {{4, 5}})};
     auto const next = repair_groups(before, ranks({0, 2, 3, 4, 5}), 8, 1, always);
@@ -56,7 +56,7 @@ TEST_CASE("repair_groups: the rest of a group share what a lost rank had")
     CHECK(next->pipelines[1] == before[1]);
 }
 
-TEST_CASE("repair_groups: an empty position borrows from the largest group")
+TEST_CASE("repair_groups: an empty position borrows a rank")
 {
     std::vector const before{pipeline_of({0, 3, 6}, {{0, 1, 2}, {3}})};
     auto const next = repair_groups(before, ranks({0, 1, 2}), 4, 0, always);
@@ -64,7 +64,7 @@ TEST_CASE("repair_groups: an empty position borrows from the largest group")
     CHECK(next->pipelines[0].stages == std::vector{ranks({0, 1}), ranks({2})});
 }
 
-TEST_CASE("repair_groups: a pipeline that cannot be kept gives its ranks away")
+TEST_CASE("repair_groups: a lost pipeline gives its ranks away")
 {
     std::vector const before{pipeline_of({0, 3, 6}, {{0}, {1}}), pipeline_of({0, 6}, {{2, 3}})};
     auto const next = repair_groups(before, ranks({1, 2}), 4, 1, always);

@@ -53,7 +53,7 @@ TEST_CASE("tensor_holders: a rank holds what its shards use")
     }
 }
 
-TEST_CASE("tensor_holders: each shard makes uses of its own, of the loss too")
+TEST_CASE("tensor_holders: each shard makes uses of its own")
 {
     auto const model = on_grid(gpt_model({.vocabulary = 96, .context = 16, .width = 64, .heads = 4, .blocks = 1}), 2);
     auto const state = state_of(model);

@@ -82,7 +82,7 @@ TEST_CASE("tensor_degrees: every family has plans of groups")
     }
 }
 
-TEST_CASE("tensor_degrees: members need less memory than one rank, together more")
+TEST_CASE("tensor_degrees: a member needs less memory than one rank")
 {
     auto const parts_on = [&](int degree, rank_id rank) {
         planning_request const request{.schedule = one_f_one_b{}, .pipelines = {degree}, .tensor = {{degree}}, .failures = 0};
@@ -103,7 +103,7 @@ TEST_CASE("tensor_degrees: members need less memory than one rank, together more
     }
 }
 
-TEST_CASE("tensor_degrees: a group that lies on two nodes, or runs in two, is refused")
+TEST_CASE("tensor_degrees: a group on two nodes is refused")
 {
     planning_request request{.schedule = one_f_one_b{}, .pipelines = {4}, .tensor = {{2}}, .failures = 0};
     auto const good = make_plan(wide, request, 4);
