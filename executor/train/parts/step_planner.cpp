@@ -30,9 +30,14 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
         return shares_stages() ? of_groups(holdings, std::move(chosen)) : plan_as_chosen(holdings, known_, rules_, std::move(chosen));
     }
     if (shares_stages()) {
-        auto plan = of_groups(holdings, begins ? groups_of_the_rest(holdings) : repaired_groups(holdings, in_force, departing));
-        // What is left of the groups may lack a cell that others still hold, in other places: then places are dealt anew.
-        return begins || plan.error.empty() ? plan : of_groups(holdings, groups_of_the_rest(holdings));
+        std::vector<rank_id> staying;
+        for (auto const& holds : holdings) {
+            if (std::find(departing.begin(), departing.end(), holds.rank) == departing.end()) {
+                staying.push_back(holds.rank);
+            }
+        }
+        auto repaired = begins ? failure{"a job begins with groups of its own"} : repaired_groups(staying, in_force);
+        return of_groups(holdings, repaired ? std::move(repaired) : groups_for(staying));  // else places are dealt anew
     }
     return plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
 }
@@ -48,16 +53,9 @@ membership_plan step_planner::of_groups(std::vector<rank_holdings> const& holdin
     return plan;
 }
 
-/// The groups that are in force without those that are lost or leave.
-result<recomposition> step_planner::repaired_groups(std::vector<rank_holdings> const& holdings, membership_plan const& in_force,
-                                                    std::vector<rank_id> const& departing) const
+/// The groups that are in force with the ranks that stay.
+result<recomposition> step_planner::repaired_groups(std::vector<rank_id> const& staying, membership_plan const& in_force) const
 {
-    std::vector<rank_id> staying;
-    for (auto const& holds : holdings) {
-        if (std::find(departing.begin(), departing.end(), holds.rank) == departing.end()) {
-            staying.push_back(holds.rank);
-        }
-    }
     auto const fits = [&](pipeline_instance const& pipeline) {
         plan alone{
             .schedule = first_.schedule, .pipelines = {pipeline}, .work = deal(std::vector{job_->microbatches()}), .spares = {}, .slices = first_.slices};
@@ -67,20 +65,23 @@ result<recomposition> step_planner::repaired_groups(std::vector<rank_holdings> c
     return repair_groups(in_force.pipelines, staying, job_->microbatches(), known_.wanted.failures, fits);
 }
 
-/// Pipelines of groups for fewer ranks than at launch, of the planner's sizes; of smaller groups where there are too few ranks.
-result<recomposition> step_planner::groups_of_the_rest(std::vector<rank_holdings> const& holdings) const
+/// Pipelines of groups for these ranks, of the planner's sizes; of smaller groups where there are too few ranks.
+result<recomposition> step_planner::groups_for(std::vector<rank_id> const& ranks) const
 {
+    if (ranks.empty()) {
+        return failure{"no rank stays"};
+    }
     auto config = job_->config;
     config.plan.pipelines.clear();
     config.plan.layers.clear();
     config.plan.shares.clear();
     config.plan.spares = 0;
-    config.plan.tensor.values = {std::min(config.plan.tensor.largest(), static_cast<int>(holdings.size()))};
-    auto made = make_plan(job_->model, config, static_cast<int>(holdings.size()));
+    config.plan.tensor.values = {std::min(config.plan.tensor.largest(), static_cast<int>(ranks.size()))};
+    auto made = make_plan(job_->model, config, static_cast<int>(ranks.size()));
     if (!made) {
         return failure{made.error()};
     }
-    auto const renumber = [&](rank_id& rank) { rank = holdings[at(rank)].rank; };
+    auto const renumber = [&](rank_id& rank) { rank = ranks[at(rank)]; };
     recomposition chosen{.pipelines = std::move(made->plan.pipelines), .spares = std::move(made->plan.spares)};
     for (auto& pipeline : chosen.pipelines) {
         for (auto& stage : pipeline.stages) {

@@ -40,9 +40,8 @@ public:
 
 private:
     membership_plan of_groups(std::vector<rank_holdings> const& holdings, result<recomposition> chosen) const;
-    result<recomposition> repaired_groups(std::vector<rank_holdings> const& holdings, membership_plan const& in_force,
-                                          std::vector<rank_id> const& departing) const;
-    result<recomposition> groups_of_the_rest(std::vector<rank_holdings> const& holdings) const;
+    result<recomposition> repaired_groups(std::vector<rank_id> const& staying, membership_plan const& in_force) const;
+    result<recomposition> groups_for(std::vector<rank_id> const& ranks) const;
 
     job const* job_;
     plan first_;
