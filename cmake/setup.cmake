@@ -163,6 +163,9 @@ macro(rheo_setup)
   endif()
 endmacro()
 
+# Shows a page of rheo report in a test. Not every system has it under this name.
+set(rheo_browser "chromium|bin/chromium bin/chromium-browser bin/google-chrome")
+
 # For tests of the label long.
 set(rheo_long_packages "clang-16|bin/clang++-16" "libclang-rt-16-dev|lib/clang/16/include/fuzzer/FuzzedDataProvider.h" "doxygen|bin/doxygen" "libopenmpi-dev|bin/mpicxx.openmpi" "openmpi-bin|bin/mpirun.openmpi")
 
@@ -177,6 +180,13 @@ function(rheo_setup_for_tests)
   rheo_missing_packages(missing ${wanted})
   if(missing AND apt AND uid STREQUAL "0")
     rheo_install(${missing})
+  endif()
+  rheo_missing_packages(missing ${rheo_browser})
+  if(missing AND apt AND uid STREQUAL "0")
+    execute_process(COMMAND apt-cache show ${missing} RESULT_VARIABLE unknown OUTPUT_QUIET ERROR_QUIET)
+    if(NOT unknown)
+      rheo_install(${missing})
+    endif()
   endif()
   rheo_setup_cudnn_frontend()
   rheo_setup_clang_tool(format)
