@@ -36,7 +36,7 @@ same uneven 6 --set plan.pipelines=[6] --set plan.tensor=[3,1,2] --set plan.laye
 same beside 5 --set plan.pipelines=[2,3] --set plan.tensor=[2,1,2]
 "$rheo" plan job.toml --ranks 3 --set plan.pipelines=[3] --set plan.tensor=[2,1] --json >plan.json
 expect "a plan as a file" 0 $?
-same planned 3 --plan plan.json
+same planned 3 --set plan.pipelines=[3] --plan plan.json
 same copies 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=dualpipe --set run.threads=2
 same chunks 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=interleaved --set run.rendezvous=true
 same split 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=zb-h1
@@ -70,7 +70,7 @@ alike "a table that is not tied" untied untied_shared
 
 # The only copy of a cell: the job resumes from its newest checkpoint with the groups that are left, in smaller ones where there are too few.
 same lost 4 --set plan.pipelines=[4] --set plan.tensor=2 --set checkpoint.every_steps=1 --inject kill:3@4:backward
-expect "from a checkpoint" 1 "$(grep -c '^state lost: no survivor holds a copy of layer 2 .*, shard 2, .*; resuming from the checkpoint of step' lost.out)"
+expect "from a checkpoint" 1 "$(grep -c '^state lost: no survivor holds a copy of layer 3 (block), shard 2, .*; resuming from the checkpoint of step' lost.out)"
 same fewer 3 --set plan.pipelines=[3] --set plan.tensor=3 --set checkpoint.every_steps=1 --inject kill:0@4:forward
 train gone 2 --set plan.pipelines=[2] --set plan.tensor=2 --set checkpoint.every_steps=100 --inject kill:1@2:reduce
 expect "without a checkpoint the state is lost" 6 $?
