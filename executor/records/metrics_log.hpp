@@ -48,7 +48,7 @@ private:
     };
     struct tail {
         std::vector<std::string> keys;  ///< of the records behind the last start, and of that
-        bool is_cut = false;            ///< older records of the same start may be in front of it
+        bool is_cut = false;  ///< older records of the same start may be in front of it
     };
 
     tail read_tail();

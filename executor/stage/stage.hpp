@@ -52,8 +52,8 @@ public:
     shard_range own_rows() const { return rows_of(group_.run(layers_.front().shards), rows(), layers_.front().shards); }
 
     // Of a group each member reads and writes its own rows of these, as well as of the gradients at the ends.
-    void* input(activation& a) const;              ///< [rows, width of the layer before]; null when the stage reads tokens
-    void const* output(activation const& a) const; ///< [rows, width]; null when the stage ends in the loss
+    void* input(activation& a) const;  ///< [rows, width of the layer before]; null when the stage reads tokens
+    void const* output(activation const& a) const;  ///< [rows, width]; null when the stage ends in the loss
     std::size_t input_bytes() const;
     std::size_t output_bytes() const;
 
@@ -160,12 +160,12 @@ protected:
     std::vector<std::vector<std::vector<used_parameters>>> parameters_;  ///< layer, shard, operation
     std::vector<use_id> uses_;
     std::vector<use_id> loss_uses_;
-    array<std::byte> gradients_;       ///< of the slots of one layer at a time
-    array<std::byte> boundaries_[2];   ///< between two layers of the stage
+    array<std::byte> gradients_;  ///< of the slots of one layer at a time
+    array<std::byte> boundaries_[2];  ///< between two layers of the stage
     std::map<std::pair<int, int>, array<float>> turns_;  ///< head width, base -> table of a rope
-    std::vector<std::vector<std::size_t>> recomputed_ops_;    ///< layer -> its operations that wrote what it drops
-    std::vector<use_id> adding_;              ///< what the backward at hand has added to since its last exchange
-    loss_sum counted_already_;         ///< by the forward that is recomputed
+    std::vector<std::vector<std::size_t>> recomputed_ops_;  ///< layer -> its operations that wrote what it drops
+    std::vector<use_id> adding_;  ///< what the backward at hand has added to since its last exchange
+    loss_sum counted_already_;  ///< by the forward that is recomputed
     shared_regions& buffers_for_recompute() { return *recompute_buffers_; }
     shared_regions exchange_buffers_;  ///< for partial products and statistics of shards
 
@@ -174,7 +174,7 @@ private:
 
     array<std::byte> staged_;  ///< of an exchange, where there is more than one memory
     region_pool regions_;
-    region_pool gradient_regions_;     ///< for split backwards
+    region_pool gradient_regions_;  ///< for split backwards
     std::unique_ptr<activation_meter> own_meter_ = std::make_unique<activation_meter>();
     activation_meter* meter_ = own_meter_.get();
     std::unique_ptr<shared_regions> own_recompute_buffers_ = std::make_unique<shared_regions>();

@@ -161,11 +161,11 @@ private:
     std::map<int, std::vector<inflight_item>> free_list_;  ///< stage -> buffers of items that are done
     std::vector<std::pair<int, inflight_item>> draining_;  ///< with their stage: done but for their sends
     std::deque<reduction> reductions_;  ///< of the units that this rank holds
-    std::deque<reduction_part> parts_;   ///< what each of them sums
+    std::deque<reduction_part> parts_;  ///< what each of them sums
     std::vector<std::vector<reduction*>> by_unit_;
     std::vector<layer_id> deepest_;  ///< microbatch -> the lowest layer that its backward reaches; -1: it is not worked on
     std::int64_t contributions_ = 0;
-    std::vector<use_id> added_;   ///< by the operation that has just been completed
+    std::vector<use_id> added_;  ///< by the operation that has just been completed
     std::vector<use_id> booked_;  ///< of these, what was booked before, in a group's exchanges
     instruction_clocks clocks_;  ///< of the row at hand
     seconds began_;  ///< the instruction in progress, what it waited for not counted

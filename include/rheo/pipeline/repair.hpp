@@ -28,7 +28,7 @@ namespace rheo::inline v0 {
 struct repair_terms {
     bool redo_step = true;  ///< something of the step is lost, so a step is redone
     int reserved_spares =
-        0;    ///< so many of the ranks that wait, the last ones, take the place of a lost one or make f + 1 pipelines, but do not make a step shorter
+        0;  ///< so many of the ranks that wait, the last ones, take the place of a lost one or make f + 1 pipelines, but do not make a step shorter
 };
 
 namespace detail {
