@@ -91,6 +91,22 @@ TEST_CASE("rules: tests/unit mirrors the sources")
     }
 }
 
+TEST_CASE("rules: a script that names its interpreter is executable")
+{
+    fs::path const root = RHEO_SOURCE_DIR;
+    int scripts = 0;
+    for (auto const* folder : {"tests", "examples", "bench", "cmake", "executor", ".ci"}) {
+        for (auto const& entry : fs::recursive_directory_iterator(root / folder)) {
+            if (entry.is_regular_file() && read(entry.path()).starts_with("#!")) {
+                CAPTURE(entry.path().lexically_relative(root).generic_string());
+                CHECK((entry.status().permissions() & fs::perms::owner_exec) != fs::perms::none);
+                ++scripts;
+            }
+        }
+    }
+    CHECK(scripts > 0);
+}
+
 TEST_CASE("rules: CITATION.cff names the version of the build")
 {
     fs::path const root = RHEO_SOURCE_DIR;

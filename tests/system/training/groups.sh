@@ -4,27 +4,11 @@
 # slices, sums, threads, and what is recomputed; ranks hold what the plan said; a checkpoint of one configuration is resumed by another.
 set -u
 rheo=$1
-# shellcheck source=tests/support/jobs.sh
-. "$(dirname "$0")/../../support/jobs.sh"
-begin_in "$2" <<'END'
-model.dropout = 0.1
-train.steps = 5
-train.shards = 4
-train.microbatch = { sequences = 2, tokens = 16 }
+# shellcheck source=tests/system/training/on_shards.sh
+. "$(dirname "$0")/on_shards.sh"
+begin_on_shards "$2" 5 3 <<'END'
 plan.failures = 0
 END
-sed -i 's/^model.width = .*/model.width = 64/; s/^model.heads = .*/model.heads = 4/' job.toml
-train alone 1 --set plan.pipelines=[1]
-expect "one rank ends" 0 $?
-digest=$(value digest alone)
-expect "there is a digest" 32 "$(printf %s "$digest" | wc -c)"
-same() { # <run folder> <ranks> [arguments]
-  local name=$1 ranks=$2
-  shift 2
-  train "$name" "$ranks" "$@"
-  expect "$name ends" 0 $?
-  expect "$name: the digest" "$digest" "$(value digest "$name")"
-}
 same two 2 --set plan.pipelines=[2] --set plan.tensor=2
 as_planned two
 same three 3 --set plan.pipelines=[3] --set plan.tensor=3
@@ -45,10 +29,6 @@ same less 2 --set plan.pipelines=[2] --set plan.tensor=2 --set plan.recompute=se
 expect "something is recomputed" yes "$("$rheo" plan job.toml --ranks 2 --set plan.pipelines=[2] --set plan.tensor=2 --set plan.recompute=selective --set plan.memory_mib=2.2 | grep -q recomputes && echo yes)"
 as_planned less
 
-alike() { # <claim> <run folder> <another>
-  expect "$1: a digest" 32 "$(value digest "$2" | tr -d '\n' | wc -c)"
-  expect "$1: the same" "$(value digest "$2")" "$(value digest "$3")"
-}
 int32=(--set 'train.sums="int32"' --set plan.schedule=gpipe)
 train rows 1 --set plan.pipelines=[1] "${int32[@]}"
 train rows_shared 3 --set plan.pipelines=[3] --set plan.tensor=[2,1] "${int32[@]}"
@@ -70,7 +50,7 @@ alike "a table that is not tied" untied untied_shared
 
 # The only copy of a cell: the job resumes from its newest checkpoint with the groups that are left, in smaller ones where there are too few.
 same lost 4 --set plan.pipelines=[4] --set plan.tensor=2 --set checkpoint.every_steps=1 --inject kill:3@4:backward
-expect "from a checkpoint" 1 "$(grep -c '^state lost: no survivor holds a copy of layer 3 (block), shard 2, .*; resuming from the checkpoint of step' lost.out)"
+expect "from a checkpoint" 1 "$(grep -c '^state lost: no survivor holds a copy of layer 3 (block) in shards 2 and 3; resuming from the checkpoint of step' lost.out)"
 same fewer 3 --set plan.pipelines=[3] --set plan.tensor=3 --set checkpoint.every_steps=1 --inject kill:0@4:forward
 train gone 2 --set plan.pipelines=[2] --set plan.tensor=2 --set checkpoint.every_steps=100 --inject kill:1@2:reduce
 expect "without a checkpoint the state is lost" 6 $?
