@@ -16,7 +16,7 @@
 #include "executor/checkpoint/convert/distributed_checkpoint.hpp"
 #include "executor/checkpoint/convert/file_layout.hpp"
 #include "executor/cli/amount_checks.hpp"
-#include "executor/cli/reshard_input.hpp"
+#include "executor/cli/reshard/reshard_input.hpp"
 #include "executor/cli/size_text.hpp"
 #include "executor/config/config.hpp"
 #include "executor/config/layout_file.hpp"

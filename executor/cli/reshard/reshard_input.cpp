@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/cli/reshard_input.hpp"
+#include "executor/cli/reshard/reshard_input.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // The picture of `rheo reshard --svg`: for each round a matrix with a row for each sender and a column for each receiver, the darker the more bytes, with
 // bars of what each sends and receives in all of the round. Pointing at a cell shows its bytes and tensors.
 
-#include "executor/cli/reshard_input.hpp"
+#include "executor/cli/reshard/reshard_input.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/cli/frontier_input.hpp"
+#include "executor/cli/frontier/frontier_input.hpp"
 
 #include <unistd.h>
 

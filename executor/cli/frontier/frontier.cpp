@@ -2,7 +2,7 @@
 // `rheo frontier`: from a profile and a schedule to the time-energy frontier, as a table, JSON, CSV, a picture or a
 // header. It plans only; no clock is touched here.
 
-#include "executor/cli/frontier_study.hpp"
+#include "executor/cli/frontier/frontier_study.hpp"
 
 #include <algorithm>
 #include <fstream>

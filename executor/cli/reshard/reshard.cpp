@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo reshard`: from one layout of state to another, as a table, JSON, CSV or a picture: what moves, beside what must move. It plans only.
 
-#include "executor/cli/reshard_input.hpp"
+#include "executor/cli/reshard/reshard_input.hpp"
 
 #include <algorithm>
 #include <fstream>

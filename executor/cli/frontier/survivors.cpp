@@ -2,7 +2,7 @@
 // `rheo frontier --ranks from..to`: for each number of ranks that is left, the pipelines and their clocks, chosen one after
 // the other and together. The stages of the profile are the layers that templates are cut from.
 
-#include "executor/cli/frontier_input.hpp"
+#include "executor/cli/frontier/frontier_input.hpp"
 
 #include <charconv>
 #include <string>

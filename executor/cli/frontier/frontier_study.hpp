@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string>
 
-#include "executor/cli/frontier_input.hpp"
+#include "executor/cli/frontier/frontier_input.hpp"
 #include "rheo/energy/clocks/clocked_plan.hpp"
 #include "rheo/energy/clocks/round_to_clocks.hpp"
 #include "rheo/energy/frontier/frontier.hpp"

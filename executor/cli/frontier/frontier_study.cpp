@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/cli/frontier_study.hpp"
+#include "executor/cli/frontier/frontier_study.hpp"
 
 #include <limits>
 #include <optional>
