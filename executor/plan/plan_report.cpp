@@ -148,7 +148,7 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
     auto text = fmt::format("model      {} layers, {} parameters\nstep       {} microbatches of {} sequences x {} tokens{}\n", model.layers.size(), parameters,
                             config.train.microbatches, shape.sequences, shape.tokens, shape.slices > 1 ? fmt::format(" in {} slices", shape.slices) : "");
     bool const dropped = config.plan.recompute == recompute_policy::selective;
-    if (!f.has_groups) {  // templates are of single ranks
+    if (!has_groups(p)) {  // templates are of single ranks
         text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(f), f.microbatches, dropped ? "; the fullest with full recomputation" : "");
         text += format_templates(f.templates, "ranks", config.train.microbatches);
         if (!f.node_templates.empty()) {
@@ -200,10 +200,6 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
                     : fmt::format("  {}\n", verdict.message());
 
     text += "\n" + drawing_of(p);
-    if (f.has_groups) {
-        return text + fmt::format("\nas it stands, {}\nafter a loss a rank that waits takes the shards of the lost one, or the rest of its group share them\n",
-                                  to_string(f.as_it_stands));
-    }
     text += fmt::format("\nas it stands, {}\nafter a loss, by plan.mtbf_h = {:g} (steps {})\n", to_string(f.as_it_stands), in_hours(config.plan.mtbf),
                         source_of(f));
     text += format_outcomes(f);

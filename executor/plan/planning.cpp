@@ -11,6 +11,7 @@
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/make_forecast.hpp"
 #include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/make_replanning.hpp"
 #include "rheo/planner/plan_error.hpp"
 #include "rheo/planner/recompute_choice.hpp"
 #include "rheo/units/expects.hpp"
@@ -76,12 +77,6 @@ std::string plan_error(plan const& p, model_description const& model, run_config
 {
     auto const request = planning_request_of(model, config);
     return request ? plan_error(p, model, *request, ranks) : request.error();
-}
-
-std::string memory_error(plan const& p, model_description const& model, run_config const& config)
-{
-    auto const ranks = ranks_of(p);
-    return ranks.empty() ? std::string{} : detail::memory_error(p, model, without_profile(config), ranks.back().value + 1);
 }
 
 std::string over_device(plan const& p, model_description const& model, run_config const& config, rank_id rank, bytes kernels, bytes free)

@@ -33,9 +33,6 @@ result<initial_plan> make_plan(model_description const& model, run_config const&
 /// Why a plan cannot be run; empty when it can.
 std::string plan_error(plan const& p, model_description const& model, run_config const& config, int ranks);
 
-/// Which rank of the plan would hold more than plan.memory_mib; empty when none does.
-std::string memory_error(plan const& p, model_description const& model, run_config const& config);
-
 /// Why a rank cannot do its part of the plan on a device that has so much free, for it and whatever else uses the device; empty when it can.
 /// @param kernels what they work in
 std::string over_device(plan const& p, model_description const& model, run_config const& config, rank_id rank, bytes kernels, bytes free);

@@ -163,7 +163,7 @@ void trainer::prepare_programs(section_work work)
     choose_clocks();
     if (clocks_.follows()) {
         section_.plan.clocks = clocks_.chosen().clocks;
-        if (clocks_.must_precompute() && state_.plan.error.empty() && !planner_.shares_stages()) {
+        if (clocks_.must_precompute() && state_.plan.error.empty()) {
             clocks_.precompute(planner_.contingencies(state_.plan));
         }
     }

@@ -9,6 +9,7 @@
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/make_forecast.hpp"
 #include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/make_replanning.hpp"
 #include "rheo/planner/pipelines_and_clocks.hpp"
 #include "rheo/planner/plan_clocks.hpp"
 #include "rheo/planner/plan_error.hpp"

@@ -28,10 +28,7 @@ public:
     plan section(membership_plan const& on, section_work work) const;
 
     /// Whether places would be dealt again between two steps, because a rank that waits would help.
-    bool regroups(membership_plan const& on) const { return !shares_stages() && would_regroup(on, known_, rules_); }
-
-    /// Whether ranks may share stages: holdings are of cells then (plan/cells.hpp).
-    bool shares_stages() const { return known_.cells_per_layer > 1; }
+    bool regroups(membership_plan const& on) const { return would_regroup(on, known_, rules_); }
 
     /// The plans to which losses may lead.
     contingency_plans contingencies(membership_plan const& on) const { return {whole_step(on), on, known_, rules_}; }
@@ -39,10 +36,6 @@ public:
     replanning const& known() const { return known_; }
 
 private:
-    membership_plan of_groups(std::vector<rank_holdings> const& holdings, result<recomposition> chosen) const;
-    result<recomposition> repaired_groups(std::vector<rank_id> const& staying, membership_plan const& in_force) const;
-    result<recomposition> groups_for(std::vector<rank_id> const& ranks) const;
-
     job const* job_;
     plan first_;
     replanning known_;

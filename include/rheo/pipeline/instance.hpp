@@ -70,17 +70,6 @@ constexpr std::vector<rank_id> ranks_of(pipeline_instance const& pipeline)
     return ranks;
 }
 
-/// Whether several ranks share a stage.
-constexpr bool has_groups(pipeline_instance const& pipeline)
-{
-    for (auto const& stage : pipeline.stages) {
-        if (stage.size() > 1) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// Where its stages live. @pre the stages are those of whole copies of the model
 template <class OnlyWhenCalled = void>
 constexpr stage_placement placement_of(pipeline_instance const& pipeline)

@@ -13,7 +13,7 @@
 
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/plan/plan.hpp"
-#include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/make_replanning.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/topology/holdings.hpp"
 
@@ -31,7 +31,7 @@ public:
           in_force_{std::move(in_force)},
           known_{std::move(known)},
           rules_{rules},
-          ranks_{static_cast<int>(in_force_.salvage.after.size()) - 1}
+          ranks_{known_.regroup ? 0 : static_cast<int>(in_force_.salvage.after.size()) - 1}
     {
         auto const& members = in_force_.salvage.after;
         for (auto const& member : members) {

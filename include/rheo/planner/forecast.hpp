@@ -56,10 +56,9 @@ struct forecast {
     std::vector<makespan_template> templates{};       ///< sizes in ranks
     std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
     std::vector<result<instantiation>>
-        instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step
+        instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step. None where ranks share stages
     std::vector<rank_memory> memory{};  ///< of every rank that has a place
     survivability as_it_stands{};
-    bool has_groups = false;            ///< ranks share stages: outcomes are not listed
     std::vector<loss_outcome> ranks{};  ///< each one alone
     std::vector<loss_outcome> nodes{};  ///< each one alone; none when a node is a rank
     std::optional<pair_outcomes> pairs{};  ///< not looked at for many ranks

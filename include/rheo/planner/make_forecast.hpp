@@ -12,11 +12,12 @@
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/survivability.hpp"
 #include "rheo/pipeline/template_set.hpp"
+#include "rheo/plan/cells.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/forecast.hpp"
 #include "rheo/planner/job_templates.hpp"
-#include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/make_replanning.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
@@ -31,7 +32,7 @@ namespace detail {
 
 /// The layers, or cells, that each rank of a plan holds, in the order of `ranks`, without those that are lost.
 template <class OnlyWhenCalled = void>
-std::vector<rank_holdings> holdings_without(plan const& p, array_view<rank_id const> ranks, array_view<rank_id const> lost, int cells_per_layer = 1)
+std::vector<rank_holdings> holdings_without(plan const& p, array_view<rank_id const> ranks, array_view<rank_id const> lost, int cells_per_layer)
 {
     std::vector<rank_holdings> holdings;
     for (auto const rank : ranks) {
@@ -99,7 +100,7 @@ template <class OnlyWhenCalled = void>
 loss_outcome outcome_of(array_view<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules)
 {
     loss_outcome outcome{.lost = {lost.begin(), lost.end()}};
-    auto const survivors = detail::holdings_without(p, ranks_of(p), lost);
+    auto const survivors = detail::holdings_without(p, ranks_of(p), lost, known.cells_per_layer);
     std::vector<int> holders(static_cast<std::size_t>(known.layers));
     for (auto const& survivor : survivors) {
         for (auto const l : survivor.layers) {
@@ -107,7 +108,7 @@ loss_outcome outcome_of(array_view<rank_id const> lost, plan const& p, replannin
         }
     }
     if (auto const gone = std::find(holders.begin(), holders.end(), 0); gone != holders.end()) {
-        outcome.only_copy = layer_id{static_cast<int>(gone - holders.begin())};
+        outcome.only_copy = layer_of_cell(layer_id{static_cast<int>(gone - holders.begin())}, known.cells_per_layer);
     } else {
         outcome.next = plan_membership(survivors, p.pipelines, {}, known, rules);
         outcome.step = step_of(outcome.next.pipelines, outcome.next.shares, known.ready);
@@ -158,13 +159,15 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
     if (options.node_size > 1 && all >= options.node_size) {
         answer.node_templates = templates_for(layers, request, {1, all / options.node_size}, options.node_size, device_memory);
     }
-    answer.instantiations.push_back(instantiation{.sizes = detail::ranks_of_each(p.pipelines),
-                                                  .shares = shares,
-                                                  .spares = static_cast<int>(p.spares.size()),
-                                                  .degraded = static_cast<int>(p.pipelines.size()) < known.wanted.failures + 1,
-                                                  .time = answer.step.value_or(seconds{})});
-    for (int n = all - 1; n >= 1 && !has_groups(p); --n) {
-        answer.instantiations.push_back(detail::of_fewer_ranks(n, std::max(0, static_cast<int>(p.spares.size()) - (all - n)), known));
+    if (!known.regroup) {  // templates are of single ranks
+        answer.instantiations.push_back(instantiation{.sizes = detail::ranks_of_each(p.pipelines),
+                                                      .shares = shares,
+                                                      .spares = static_cast<int>(p.spares.size()),
+                                                      .degraded = static_cast<int>(p.pipelines.size()) < known.wanted.failures + 1,
+                                                      .time = answer.step.value_or(seconds{})});
+        for (int n = all - 1; n >= 1; --n) {
+            answer.instantiations.push_back(detail::of_fewer_ranks(n, std::max(0, static_cast<int>(p.spares.size()) - (all - n)), known));
+        }
     }
     for (auto const rank : ranks) {
         if (position_of(p, rank).found) {
@@ -174,10 +177,6 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
     auto const held = detail::holdings_without(p, ranks, {}, known.cells_per_layer);
     auto const nodes = nodes_of(held, rules.node_size);
     answer.as_it_stands = survivability_of(held, tensor_bytes_of(known.state, element_bytes(known.formats)), nodes);
-    answer.has_groups = has_groups(p);
-    if (answer.has_groups) {
-        return answer;
-    }
     for (auto const rank : ranks) {
         answer.ranks.push_back(outcome_of(array_view{&rank, 1}, p, known, rules));
     }

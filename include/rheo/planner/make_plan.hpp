@@ -12,15 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/model/grid.hpp"
 #include "rheo/model/model.hpp"
-#include "rheo/model/parameter_bytes.hpp"
-#include "rheo/model/state.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/recompose_nodes.hpp"
 #include "rheo/pipeline/template_set.hpp"
-#include "rheo/plan/cells.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/planner/detail/text.hpp"
 #include "rheo/planner/initial_plan.hpp"
@@ -225,87 +221,6 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
     return answer;
 }
 
-namespace detail {
-
-/// The request with a group in the place of each rank. Memory is judged afterwards, as the ranks of groups need it. A group computes as many times as fast
-/// as it has ranks; what its exchanges take is not in the model.
-template <class OnlyWhenCalled = void>
-planning_request request_of_groups(planning_request request, ranks_in_groups const& grouped)
-{
-    std::size_t fewest = grouped.groups.front().size();
-    for (auto const& group : grouped.groups) {
-        fewest = std::min(fewest, group.size());
-    }
-    auto const degree = static_cast<int>(fewest);
-    request.node_size = request.node_size % degree == 0 ? request.node_size / degree : 1;
-    request.tensor = {};
-    request.min_ranks = (request.min_ranks + degree - 1) / degree;
-    request.pipelines = grouped.pipelines;
-    request.spares = 0;
-    request.memory_limit.reset();
-    request.machine.device.compute.count *= degree;
-    request.machine.device.traffic.count *= degree;
-    for (auto& layer : request.profile) {
-        layer.forward = layer.forward / degree;
-        layer.backward = layer.backward / degree;
-    }
-    return request;
-}
-
-}  // namespace detail
-
-/// The plan of a job whose stages several ranks share (plan.tensor): pipelines of groups. @returns a plan, or why there is none
-template <class OnlyWhenCalled>
-result<initial_plan> plan_of_groups(model_description const& model, planning_request const& request, int ranks)
-{
-    if (auto const grid = grid_of(model); request.tensor.largest() > grid) {
-        return failure{"plan.tensor = " + std::to_string(request.tensor.largest()) + " needs train.shards of " + std::to_string(request.tensor.largest()) +
-                       " or more; it is " + std::to_string(grid) + " and decides the bits"};
-    }
-    auto grouped = group_ranks(request.tensor, request.pipelines, ranks, request.spares, request.node_size);
-    if (!grouped) {
-        return failure{grouped.error()};
-    }
-    auto made = make_plan(model, detail::request_of_groups(request, *grouped), static_cast<int>(grouped->groups.size()));
-    if (!made) {
-        return made;
-    }
-    auto& p = made->plan;
-    for (auto& pipeline : p.pipelines) {
-        for (auto& stage : pipeline.stages) {
-            stage = grouped->groups[at(stage.front())];
-        }
-    }
-    for (auto const unused : std::exchange(p.spares, grouped->spares)) {
-        auto const& group = grouped->groups[at(unused)];
-        p.spares.insert(p.spares.end(), group.begin(), group.end());
-    }
-    std::sort(p.spares.begin(), p.spares.end());
-    p.recompute = {.every_stage = request.recompute == recompute_policy::always};
-    choose_recomputation(p, model, request);
-    if (auto error = detail::memory_error(p, model, request, ranks); !error.empty()) {
-        return failure{std::move(error)};
-    }
-    return made;
-}
-
-/// What members know of nodes and spares when the membership changes.
-constexpr membership_rules membership_rules_of(planning_request const& request) { return {.node_size = request.node_size, .reserved_spares = request.spares}; }
-
-/// What every rank keeps, to plan again after a loss: in cells where ranks share stages. @param ranks at launch
-template <class OnlyWhenCalled = void>
-replanning make_replanning(model_description const& model, planning_request const& request, int ranks)
-{
-    auto const cells = request.tensor.is_one() ? 1 : grid_of(model);
-    return {.state = cells == 1 ? state_of(model) : by_cells(state_of(model), cells),
-            .layers = static_cast<int>(model.layers.size()) * cells,
-            .ready = ready_templates(model, request, ranks, request.memory_limit),
-            .wanted = {.failures = request.failures,
-                       .microbatches = request.microbatches,
-                       .losses = {.mtbf = request.mtbf, .copy_rate = request.machine.between_nodes.bandwidth}},
-            .round_budget = mebibytes(256),
-            .slices = request.microbatch.slices,
-            .cells_per_layer = cells};
-}
-
 }  // namespace rheo::inline v0
+
+#include "rheo/planner/detail/plan_of_groups.hpp"

@@ -59,6 +59,18 @@ std::vector<node_id> nodes_by_rank(array_view<rank_holdings const> members, memb
 }
 
 template <class OnlyWhenCalled = void>
+std::vector<rank_id> ranks_that_stay(array_view<rank_holdings const> members, array_view<rank_id const> leaving)
+{
+    std::vector<rank_id> staying;
+    for (auto const& member : members) {
+        if (std::find(leaving.begin(), leaving.end(), member.rank) == leaving.end()) {
+            staying.push_back(member.rank);
+        }
+    }
+    return staying;
+}
+
+template <class OnlyWhenCalled = void>
 membership_decision decision_of(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
 {
@@ -75,12 +87,34 @@ membership_decision decision_of(array_view<rank_holdings const> holdings, array_
 
 }  // namespace detail
 
+/// The plan that puts the members into given pipelines. @param chosen or why there are none @pre holdings ascend by rank
+template <class OnlyWhenCalled = void>
+membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replanning const& known, membership_rules rules, result<recomposition> chosen)
+{
+    membership_plan plan{replan(holdings, known, std::move(chosen), detail::nodes_by_rank(holdings, rules)), {}, {}};
+    if (!plan.error.empty() || !plan.salvage.lost.empty()) {
+        return plan;
+    }
+    auto const& after = plan.salvage.after;
+    auto const tensors = tensor_bytes_of(known.state, element_bytes(known.formats));
+    auto const nodes = nodes_of(holdings, rules.node_size);
+    auto const afterwards = survivability_of(after, tensors, nodes);
+    if (known.wanted.failures > 0 && afterwards.nodes == 0 && !known.regroup) {
+        plan.safety_copies = safety_copies(after, tensors, nodes);
+    }
+    plan.message = to_string(afterwards);
+    return plan;
+}
+
 /// The plan for the members whose holdings are known, those that leave without a place.
 /// @param before the pipelines in force @pre holdings ascend by rank
 template <class OnlyWhenCalled = void>
 membership_plan plan_membership(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
 {
+    if (known.regroup) {
+        return plan_as_chosen(holdings, known, rules, known.regroup(before, detail::ranks_that_stay(holdings, leaving)));
+    }
     auto decision = detail::decision_of(holdings, before, leaving, known, rules);
     membership_plan plan{replan(holdings, known, std::move(decision.next), detail::nodes_by_rank(holdings, rules)), {}, {}};
     if (plan.error.empty() && plan.salvage.lost.empty()) {
@@ -90,28 +124,12 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
     return plan;
 }
 
-/// The plan that puts the members into given pipelines. @pre holdings ascend by rank
-template <class OnlyWhenCalled = void>
-membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replanning const& known, membership_rules rules, recomposition chosen)
-{
-    auto const after = holdings_in(chosen, holdings);
-    membership_plan plan{replan(holdings, known, std::move(chosen), detail::nodes_by_rank(holdings, rules)), {}, {}};
-    auto const tensors = tensor_bytes_of(known.state, element_bytes(known.formats));
-    auto const nodes = nodes_of(holdings, rules.node_size);
-    auto const afterwards = survivability_of(after, tensors, nodes);
-    if (known.wanted.failures > 0 && afterwards.nodes == 0) {
-        plan.safety_copies = safety_copies(after, tensors, nodes);
-    }
-    plan.message = to_string(afterwards);
-    return plan;
-}
-
 /// True when ranks that wait would be taken in between two steps: for more pipelines, a shorter step, or copies on more nodes.
 /// @param in_force the plan, as it was merged
 template <class OnlyWhenCalled = void>
 bool would_regroup(membership_plan const& in_force, replanning const& known, membership_rules rules)
 {
-    if (in_force.spares.empty() || !in_force.error.empty()) {
+    if (in_force.spares.empty() || !in_force.error.empty() || known.regroup) {
         return false;
     }
     auto const& members = in_force.salvage.after;

@@ -6,6 +6,7 @@
 // start, so every member computes the same value and no rank has to be asked.
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,6 +45,8 @@ struct replanning {
     std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
     int slices = 1;                       ///< of a microbatch, each of which contributes for itself
     int cells_per_layer = 1;              ///< above 1 state and layers are in cells (plan/cells.hpp)
+    /// Where ranks share stages: the next pipelines, from those before and the ranks that stay. Empty: templates decide.
+    std::function<result<recomposition>(array_view<pipeline_instance const> before, std::vector<rank_id> const& staying)> regroup{};
 };
 
 /// Whole layers of each rank.

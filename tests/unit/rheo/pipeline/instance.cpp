@@ -125,7 +125,6 @@ TEST_CASE("instance: a position has a group for all of its stages")
 {
     pipeline_instance const pipeline{{layer_id{0}, layer_id{2}, layer_id{3}, layer_id{5}, layer_id{6}},
                                      {{rank_id{4}, rank_id{5}}, {rank_id{1}}, {rank_id{4}, rank_id{5}}, {rank_id{1}}}};
-    CHECK(has_groups(pipeline));
     CHECK(groups_of(pipeline) == std::vector<std::vector<rank_id>>{{rank_id{4}, rank_id{5}}, {rank_id{1}}});
     CHECK(ranks_of(pipeline) == std::vector{rank_id{4}, rank_id{5}, rank_id{1}});
     CHECK(placement_of(pipeline).positions == std::vector{0, 1, 0, 1});

@@ -3,6 +3,7 @@
 #include "rheo/planner/tensor_degrees.hpp"
 
 #include "rheo/model/gpt.hpp"
+#include "rheo/planner/make_forecast.hpp"
 #include "rheo/planner/make_plan.hpp"
 #include "rheo/planner/plan_error.hpp"
 #include "rheo/schedule/families/families.hpp"
@@ -117,4 +118,36 @@ TEST_CASE("tensor_degrees: a group on two nodes is refused")
     auto twice = good->plan;
     twice.pipelines[0].stages[1] = {rank_id{0}, rank_id{3}};
     CHECK(plan_error(twice, wide, request, 4) == "rank 0 runs stages with different ranks; a position has one group for all of its stages");
+}
+
+TEST_CASE("tensor_degrees: any rank of a group can be lost")
+{
+    planning_request const request{.schedule = one_f_one_b{}, .pipelines = {4, 3}, .tensor = {{2, 2, 3}}, .failures = 1};
+    auto const made = make_plan(wide, request, 7);
+    REQUIRE(made);
+    auto const f = make_forecast(made->plan, wide, request);
+    CHECK(to_string(f.as_it_stands).starts_with("any 1 rank"));
+    REQUIRE(f.ranks.size() == 7);
+    for (auto const& outcome : f.ranks) {
+        CHECK_FALSE(outcome.only_copy);
+        CHECK(outcome.next.error.empty());
+        CHECK(outcome.next.pipelines.size() == 2);
+        auto p = made->plan;
+        p.pipelines = outcome.next.pipelines;
+        for (auto const& pipeline : p.pipelines) {
+            CHECK(detail::group_error(pipeline, 4, 1).empty());
+            for (auto const rank : ranks_of(pipeline)) {
+                CHECK(rank != outcome.lost.front());
+            }
+        }
+    }
+    REQUIRE(f.pairs);
+    CHECK(f.pairs->state_lost > 0);  // both holders of a shard
+    CHECK(f.pairs->as_wanted > 0);
+    auto alone = request;
+    alone.pipelines = {2};
+    alone.tensor = {{2}};
+    auto const single = make_plan(wide, alone, 2);
+    REQUIRE(single);
+    CHECK(make_forecast(single->plan, wide, alone).ranks.front().only_copy);
 }

@@ -149,14 +149,14 @@ TEST_CASE("membership_plan: f = 0 wants no copies")
 TEST_CASE("membership_plan: a spare joins between steps if it helps")
 {
     small_job of{1};
-    auto const now = plan_as_chosen(of.holdings, of.known, {}, {.pipelines = of.pipelines, .shares = {4, 4}, .spares = {rank_id{4}}});
+    auto const now = plan_as_chosen(of.holdings, of.known, {}, recomposition{.pipelines = of.pipelines, .shares = {4, 4}, .spares = {rank_id{4}}});
     CHECK(would_regroup(now, of.known, {}));
     CHECK_FALSE(would_regroup(now, of.known, {.reserved_spares = 1}));
     auto const then = plan_membership(now.salvage.after, now.pipelines, {}, of.known, {});
     CHECK(then.spares.empty());
     CHECK_FALSE(would_regroup(then, of.known, {}));  // once is enough
     small_job const full;
-    CHECK_FALSE(would_regroup(plan_as_chosen(full.holdings, full.known, {}, {.pipelines = full.pipelines, .shares = {4, 4}}), full.known, {}));
+    CHECK_FALSE(would_regroup(plan_as_chosen(full.holdings, full.known, {}, recomposition{.pipelines = full.pipelines, .shares = {4, 4}}), full.known, {}));
 }
 
 TEST_CASE("membership_plan: nodes: whole ones, copies of single ones")
@@ -175,7 +175,7 @@ TEST_CASE("membership_plan: nodes: whole ones, copies of single ones")
     }
     auto const plan = plan_membership(of.holdings, mixed, {}, of.known, {.node_size = 2});
     CHECK(plan.message == "any 1 rank and any 1 node can be lost");
-    auto const chosen = plan_as_chosen(of.holdings, of.known, {.node_size = 2}, {.pipelines = mixed, .shares = {4, 4}});
+    auto const chosen = plan_as_chosen(of.holdings, of.known, {.node_size = 2}, recomposition{.pipelines = mixed, .shares = {4, 4}});
     CHECK(survivability_of(holdings_once_made(chosen), tensor_bytes_of(of.known.state, element_bytes(of.known.formats)), nodes_of(chosen.salvage.after, 2))
               .nodes == 1);
 }

@@ -1,0 +1,111 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What every rank of a job keeps, to plan again when its membership changes, and how groups of ranks that share stages are made again.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/model/grid.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/pipeline/repair_groups.hpp"
+#include "rheo/plan/cells.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/planner/job_templates.hpp"
+#include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/plan_error.hpp"
+#include "rheo/planner/planning_request.hpp"
+#include "rheo/planner/recompute_choice.hpp"
+#include "rheo/recover/membership_plan.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// Pipelines of groups for these ranks, in sizes of the planner's choice; in smaller groups where there are too few ranks.
+template <class OnlyWhenCalled = void>
+result<recomposition> new_groups(model_description const& model, planning_request request, std::vector<rank_id> const& ranks)
+{
+    if (ranks.empty()) {
+        return failure{"no rank stays"};
+    }
+    request.pipelines.clear();
+    request.layers.clear();
+    request.shares.clear();
+    request.spares = 0;
+    request.tensor.values = {std::min(request.tensor.largest(), static_cast<int>(ranks.size()))};
+    auto made = make_plan(model, request, static_cast<int>(ranks.size()));
+    if (!made) {
+        return failure{made.error()};
+    }
+    recomposition chosen{.pipelines = std::move(made->plan.pipelines), .spares = std::move(made->plan.spares)};
+    auto const renumber = [&](std::vector<rank_id>& numbers) {
+        for (auto& number : numbers) {
+            number = ranks[at(number)];
+        }
+    };
+    for (auto& pipeline : chosen.pipelines) {
+        std::for_each(pipeline.stages.begin(), pipeline.stages.end(), renumber);
+    }
+    renumber(chosen.spares);
+    for (auto const& work : made->plan.work) {
+        chosen.shares.push_back(static_cast<int>(work.size()));
+    }
+    return chosen;
+}
+
+/// Whether a pipeline of groups keeps within the memory limit when it runs all microbatches.
+template <class OnlyWhenCalled = void>
+bool fits_alone(pipeline_instance const& pipeline, model_description const& model, planning_request const& request)
+{
+    plan alone{.schedule = request.schedule,
+               .pipelines = {pipeline},
+               .work = deal(std::vector{request.microbatches}),
+               .spares = {},
+               .recompute = {.every_stage = request.recompute == recompute_policy::always},
+               .slices = request.microbatch.slices};
+    choose_recomputation(alone, model, request);
+    return memory_error(alone, model, request, ranks_of(alone).back().value + 1).empty();
+}
+
+/// How pipelines of groups follow those before: repaired, or new ones where none can be kept. Nothing where ranks share no stage.
+template <class OnlyWhenCalled = void>
+decltype(replanning::regroup) regrouping(model_description const& model, planning_request const& request)
+{
+    if (request.tensor.is_one()) {
+        return {};
+    }
+    return [model, request](array_view<pipeline_instance const> before, std::vector<rank_id> const& staying) {
+        auto const fits = [&](pipeline_instance const& pipeline) { return fits_alone(pipeline, model, request); };
+        auto repaired = repair_groups(before, staying, request.microbatches, request.failures, fits);
+        return repaired ? repaired : new_groups(model, request, staying);
+    };
+}
+
+}  // namespace detail
+
+/// What members know of nodes and spares when the membership changes.
+constexpr membership_rules membership_rules_of(planning_request const& request) { return {.node_size = request.node_size, .reserved_spares = request.spares}; }
+
+/// What every rank keeps, to plan again after a loss: in cells where ranks share stages. @param ranks at launch
+template <class OnlyWhenCalled = void>
+replanning make_replanning(model_description const& model, planning_request const& request, int ranks)
+{
+    auto const cells = request.tensor.is_one() ? 1 : grid_of(model);
+    return {.state = cells == 1 ? state_of(model) : by_cells(state_of(model), cells),
+            .layers = static_cast<int>(model.layers.size()) * cells,
+            .ready = ready_templates(model, request, ranks, request.memory_limit),
+            .wanted = {.failures = request.failures,
+                       .microbatches = request.microbatches,
+                       .losses = {.mtbf = request.mtbf, .copy_rate = request.machine.between_nodes.bandwidth}},
+            .round_budget = mebibytes(256),
+            .slices = request.microbatch.slices,
+            .cells_per_layer = cells,
+            .regroup = detail::regrouping(model, request)};
+}
+
+}  // namespace rheo::inline v0
