@@ -20,10 +20,10 @@ constexpr std::int64_t state_bytes_per_element = 12;  // a parameter and its two
 
 tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines, int grid)
 {
-    tensor_holders holders(state.tensors.size());
-    for (tensor_id t{0}; at(t) < holders.size(); ++t) {
-        if (state.tensors[at(t)].is_parameter) {
-            holders[at(t)] = holders_of(array_view{pipelines}, state, t, grid);
+    auto holders = holders_by_tensor(array_view{pipelines}, state, grid);
+    for (std::size_t t = 0; t < holders.size(); ++t) {
+        if (!state.tensors[t].is_parameter) {
+            holders[t].clear();
         }
     }
     return holders;

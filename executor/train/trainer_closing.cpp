@@ -13,7 +13,6 @@
 #include "executor/train/parts/sample.hpp"
 #include "rheo/plan/cells.hpp"
 #include "rheo/plan/programs.hpp"
-#include "rheo/plan/tensor_holders.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -74,17 +73,12 @@ void trainer::evaluate(step_id step)
 state_digest trainer::digest_of_state()
 {
     state_digest mine;
-    for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
-        tensor_id const id{static_cast<std::int32_t>(t)};
-        auto const& tensor = job_->state.tensors[t];
-        if (!tensor.is_parameter) {
-            continue;
-        }
-        auto const holders = holders_of(array_view{state_.plan.pipelines}, job_->state, id, job_->grid());
-        if (!holders.empty() && holders.front() == self_) {  // of the holders of the tensor, the one that counts it
-            mine += resident_.digest(id);
+    auto const holders = holders_of(job_->state, state_.plan.pipelines, job_->grid());
+    for (tensor_id t{0}; at(t) < holders.size(); ++t) {
+        if (!holders[at(t)].empty() && holders[at(t)].front() == self_) {  // of the holders of the tensor, the one that counts it
+            mine += resident_.digest(t);
             with_->progress();
-            mine += state_.now.step.value > 0 ? digest_of_scales(tensor.name, resident_.scales_of(id)) : state_digest{};
+            mine += state_.now.step.value > 0 ? digest_of_scales(job_->state.tensors[at(t)].name, resident_.scales_of(t)) : state_digest{};
         }
     }
     std::vector<std::int64_t> const words{std::bit_cast<std::int64_t>(mine.high), std::bit_cast<std::int64_t>(mine.low)};
@@ -125,10 +119,17 @@ void trainer::end_with_lost_state()
     end.message = "state lost: no survivor holds a copy of";
     auto const& lost = state_.plan.salvage.lost;
     auto const cells = planner_.known().cells_per_layer;
-    for (auto const one : lost) {
-        auto const layer = layer_of_cell(one, cells);
-        end.message += fmt::format("{} layer {} ({})", one == lost.front() ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
-        end.message += cells > 1 ? fmt::format(", shard {}", one.value % cells) : "";
+    for (std::size_t i = 0; i < lost.size();) {
+        auto const layer = layer_of_cell(lost[i], cells);
+        std::vector<int> shards;
+        auto const begin = i;
+        for (; i < lost.size() && layer_of_cell(lost[i], cells) == layer; ++i) {
+            shards.push_back(lost[i].value % cells);
+        }
+        end.message += fmt::format("{} layer {} ({})", begin == 0 ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
+        if (static_cast<int>(shards.size()) < cells) {
+            end.message += fmt::format(" in shard{} {}", shards.size() == 1 ? "" : "s", fmt::join(shards, " and "));
+        }
     }
     if (error_of_lost_ != exit_code::done) {  // that is what has to change before the job can resume
         end.exit_code = number_of(error_of_lost_);

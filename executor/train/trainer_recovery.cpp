@@ -15,8 +15,6 @@
 
 #include "executor/faults/fence.hpp"
 #include "executor/state/collectives.hpp"
-#include "rheo/pipeline/shares.hpp"
-#include "rheo/plan/tensor_holders.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -151,17 +149,16 @@ protocol_event trainer::perform(copy_state const&)
     return copied{};
 }
 
-/// Tensors and accumulators of the layers, or of their shards, that this rank holds from here on, and no others.
+/// Tensors and accumulators of the layers, or cells, that this rank holds from here on, and no others.
 void trainer::keep_state_of_place(membership_plan const& next)
 {
-    plan const where{.pipelines = next.pipelines, .work = {}, .spares = {}};
-    auto const place = position_of(where, self_);
-    auto const layers = layers_of(where, self_);
-    auto const run = place.found ? group_at(where.pipelines[at(place.pipeline)], place.position, job_->grid(), place.member).run(job_->grid()) : shard_range{};
-    for (std::size_t t = 0; t < job_->state.tensors.size(); ++t) {
+    auto const& state = planner_.known().state;
+    auto const mine = std::find_if(next.salvage.after.begin(), next.salvage.after.end(), [&](auto const& holds) { return holds.rank == self_; });
+    auto const has_layer = [&](layer_id layer) { return std::binary_search(mine->layers.begin(), mine->layers.end(), layer); };
+    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
         tensor_id const id{static_cast<std::int32_t>(t)};
-        auto const& tensor = job_->state.tensors[t];
-        bool const needed = tensor.is_parameter && holds_tensor(job_->state, id, layers, run);
+        auto const& tensor = state.tensors[t];
+        bool const needed = tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), has_layer);
         if (!needed) {
             resident_.drop(id);
         } else if (!resident_.holds(id) && from_) {
@@ -172,9 +169,9 @@ void trainer::keep_state_of_place(membership_plan const& next)
             initialise(resident_, id, job_->config.train.seed);
         }
     }
-    for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
+    for (std::size_t u = 0; u < state.uses.size(); ++u) {
         use_id const use{static_cast<std::int32_t>(u)};
-        if (makes_use(job_->state.uses[u], layers, run)) {
+        if (has_layer(state.uses[u].layer)) {
             resident_.accumulator(use);
         } else {
             resident_.drop_accumulator(use);

@@ -1,9 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Cells: a shard of a layer, numbered layer x grid + shard. Where ranks share stages a cell takes the place that a layer has elsewhere in holdings, copies and
-// salvage: what is told, copied and counted are cells, and a parameter that several shards have is a tensor tied between theirs. On a grid of one a cell is
-// a layer, and nothing changes.
+// A cell is a shard of a layer, with the number layer x grid + shard. Where ranks share stages, they report, copy and count cells in place of layers; a
+// parameter that several shards use is a tensor tied between their cells. On a grid of one a cell is a layer.
 
 #include <algorithm>
 #include <cstddef>

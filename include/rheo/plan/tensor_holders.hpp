@@ -1,10 +1,10 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Who holds a tensor under a plan: the ranks that make a use of it. Where groups have the shards of a grid that is a rank whose layers and shards it
-// belongs to; on a grid of one, a rank that has one of its layers.
+// Who holds each tensor under a plan: the ranks that use it with one of their layers. Where ranks share stages, with one of their shards of a layer.
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "rheo/pipeline/instance.hpp"
@@ -15,53 +15,46 @@
 
 namespace rheo::inline v0 {
 
-/// Whether a rank with these layers and shards makes the use.
-constexpr bool makes_use(use_info const& use, array_view<layer_span const> layers, shard_range run)
-{
-    return use.shard >= run.begin && use.shard < run.end && contains(layers, use.layer);
-}
+namespace detail {
 
-/// Whether a rank with these layers and shards holds the tensor.
-template <class OnlyWhenCalled = void>
-constexpr bool holds_tensor(collection const& state, tensor_id tensor, array_view<layer_span const> layers, shard_range run)
+/// Whether a rank with these layers and shards uses the tensor.
+constexpr bool uses_tensor(collection const& state, tensor_info const& tensor, array_view<layer_span const> layers, shard_range run)
 {
-    for (auto const use : state.tensors[at(tensor)].uses) {
-        if (makes_use(state.uses[at(use)], layers, run)) {
+    for (auto const id : tensor.uses) {
+        auto const& use = state.uses[at(id)];
+        if (use.shard >= run.begin && use.shard < run.end && contains(layers, use.layer)) {
             return true;
         }
     }
     return false;
 }
 
-/// The ranks of a pipeline that hold the tensor, by position and member. @param grid shards of the model
+}  // namespace detail
+
+/// Tensor -> the ranks of all pipelines that hold it, ascending. @param grid shards of the model  Cost: ranks x uses
 template <class OnlyWhenCalled = void>
-constexpr std::vector<rank_id> holders_of(pipeline_instance const& pipeline, collection const& state, tensor_id tensor, int grid)
+constexpr std::vector<std::vector<rank_id>> holders_by_tensor(array_view<pipeline_instance const> pipelines, collection const& state, int grid)
 {
-    std::vector<rank_id> holders;
-    auto const groups = groups_of(pipeline);
-    auto const where = placement_of(pipeline);
-    for (std::size_t position = 0; position < groups.size(); ++position) {
-        auto const layers = layers_at(pipeline.cuts, where, static_cast<int>(position));
-        auto const degree = static_cast<int>(groups[position].size());
-        for (int member = 0; member < degree; ++member) {
-            if (holds_tensor(state, tensor, layers, even_group(grid, degree, member).run(grid))) {
-                holders.push_back(groups[position][static_cast<std::size_t>(member)]);
+    std::vector<std::vector<rank_id>> holders(state.tensors.size());
+    for (auto const& pipeline : pipelines) {
+        auto const groups = groups_of(pipeline);
+        auto const where = placement_of(pipeline);
+        for (std::size_t position = 0; position < groups.size(); ++position) {
+            auto const layers = layers_at(pipeline.cuts, where, static_cast<int>(position));
+            auto const degree = static_cast<int>(groups[position].size());
+            for (int member = 0; member < degree; ++member) {
+                auto const run = even_group(grid, degree, member).run(grid);
+                for (std::size_t t = 0; t < holders.size(); ++t) {
+                    if (detail::uses_tensor(state, state.tensors[t], layers, run)) {
+                        holders[t].push_back(groups[position][static_cast<std::size_t>(member)]);
+                    }
+                }
             }
         }
     }
-    return holders;
-}
-
-/// The holders in all pipelines, ascending.
-template <class OnlyWhenCalled = void>
-constexpr std::vector<rank_id> holders_of(array_view<pipeline_instance const> pipelines, collection const& state, tensor_id tensor, int grid)
-{
-    std::vector<rank_id> holders;
-    for (auto const& pipeline : pipelines) {
-        auto const here = holders_of(pipeline, state, tensor, grid);
-        holders.insert(holders.end(), here.begin(), here.end());
+    for (auto& ranks : holders) {
+        std::sort(ranks.begin(), ranks.end());
     }
-    std::sort(holders.begin(), holders.end());
     return holders;
 }
 

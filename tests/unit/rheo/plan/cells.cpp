@@ -2,28 +2,23 @@
 // Cells in place of layers: a collection by cells says of each tensor who holds it, and salvage counts uses by cells.
 #include "rheo/plan/cells.hpp"
 
-#include "rheo/model/gpt.hpp"
 #include "rheo/model/grid.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/tensor_holders.hpp"
 #include "rheo/recover/salvage.hpp"
 #include "support/catch.hpp"
+#include "support/grouped_pipelines.hpp"
 
 using namespace rheo;
 
 namespace {
 
-model_description const wide = on_grid(gpt_model({.vocabulary = 96, .context = 16, .width = 64, .heads = 4, .blocks = 2}), 4);
-
-std::vector<pipeline_instance> const two_pipelines{{{layer_id{0}, layer_id{2}, layer_id{4}}, {{rank_id{0}, rank_id{1}, rank_id{2}}, {rank_id{3}}}},
-                                                   {{layer_id{0}, layer_id{4}}, {{rank_id{4}, rank_id{5}}}}};
-
 std::vector<rank_holdings> holdings_of(collection const& cells)
 {
     std::vector<rank_holdings> all;
-    for (rank_id r{0}; r.value < 6; ++r) {
+    for (rank_id r{0}; r.value < grouped::ranks; ++r) {
         rank_holdings holds{r, step_id{3}, {}, {}};
-        for (auto const& pipeline : two_pipelines) {
+        for (auto const& pipeline : grouped::pipelines()) {
             auto const here = cells_of(pipeline, r, 4);
             holds.layers.insert(holds.layers.end(), here.begin(), here.end());
         }
@@ -41,9 +36,10 @@ std::vector<rank_holdings> holdings_of(collection const& cells)
 
 TEST_CASE("cells: a tensor is held by who has one of its cells")
 {
-    auto const state = state_of(wide);
+    auto const state = state_of(grouped::model());
     auto const cells = by_cells(state, 4);
     auto const holdings = holdings_of(cells);
+    auto const expected = holders_by_tensor(grouped::pipelines(), state, grouped::grid);
     for (tensor_id t{0}; at(t) < state.tensors.size(); ++t) {
         std::vector<rank_id> holders;
         for (auto const& holds : holdings) {
@@ -52,14 +48,14 @@ TEST_CASE("cells: a tensor is held by who has one of its cells")
                 holders.push_back(holds.rank);
             }
         }
-        CHECK(holders == holders_of(array_view{two_pipelines}, state, t, 4));
+        CHECK(holders == expected[at(t)]);
     }
-    CHECK(by_cells(state_of(on_grid(wide, 1)), 1) == state_of(on_grid(wide, 1)));
+    CHECK(by_cells(state_of(on_grid(grouped::model(), 1)), 1) == state_of(on_grid(grouped::model(), 1)));
 }
 
 TEST_CASE("cells: a lost member misses its own uses, no others")
 {
-    auto const cells = by_cells(state_of(wide), 4);
+    auto const cells = by_cells(state_of(grouped::model()), 4);
     auto holdings = holdings_of(cells);
     for (auto& holds : holdings) {  // microbatch 0 was done by the first pipeline, 1 by the second
         for (auto& use : holds.uses) {
@@ -67,7 +63,8 @@ TEST_CASE("cells: a lost member misses its own uses, no others")
         }
     }
     holdings.erase(holdings.begin() + 1);
-    std::vector<pipeline_instance> repaired{{two_pipelines[0].cuts, {{rank_id{0}, rank_id{2}}, {rank_id{3}}}}, two_pipelines[1]};
+    auto repaired = grouped::pipelines();
+    repaired[0].stages[0] = {rank_id{0}, rank_id{2}};
     auto const plan = salvage({holdings, &cells, repaired, std::vector{1, 1}, 16, 2, 1, 4});
     CHECK(plan.lost.empty());
     for (auto const& missing : plan.missing) {
