@@ -29,7 +29,7 @@ public:
     virtual ~group_exchange() = default;
 
     /// Sends and receives; all of it is done on return. Between two members messages arrive in the order in which they are listed. All members make the same
-    /// calls in the same order. Data lie in the backend's memory for messages. @throws what the transport does when a member is lost
+    /// calls in the same order. The processor addresses the data. @throws what the transport does when a member is lost
     virtual void exchange(exchange_kind kind, std::span<outgoing const> out, std::span<incoming const> in) = 0;
 };
 

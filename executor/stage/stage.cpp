@@ -199,6 +199,15 @@ void stage::weight_gradient(activation& a, stage_item const& item, layer_id lowe
     release(a);
 }
 
+/// Memory for messages, of at least this size; its content is gone at the next call.
+std::byte* stage::staging_for(std::size_t size)
+{
+    if (staged_.size() < size) {
+        staged_.resize(size);
+    }
+    return staged_.data();
+}
+
 void stage::exchange_on_host(stage_item const& item, exchange_kind kind, std::span<group_exchange::outgoing const> out,
                              std::span<group_exchange::incoming const> in)
 {
@@ -230,10 +239,7 @@ void stage::exchange(stage_item const& item, exchange_kind kind, std::span<part_
         }
         return sum;
     };
-    if (auto const size = bytes_of(out) + bytes_of(in); stages && staged_.size() < size) {
-        staged_.resize(size);
-    }
-    auto* next = staged_.data();
+    auto* next = stages ? staging_for(bytes_of(out) + bytes_of(in)) : nullptr;
     auto const place_of = [&](part_of_memory const& part) {
         return stages ? std::span{std::exchange(next, next + part.data.size()), part.data.size()} : part.data;
     };

@@ -60,9 +60,9 @@ public:
     /// Lends the activation its memory before its forward, which does so itself otherwise.
     void reserve(activation& a);
 
-    /// All layers forward; adds to `losses` when the stage has the loss, one for each of its shards or one for all of them: they are there when the backend has waited. The stage lends the activation its memory, until the
-    /// end of the backward or release(). Of a cut microbatch slices go up forward and down backward, each an item with an
-    /// activation of its own. @pre the slices before are in `a.before`, none of them evicted
+    /// All layers forward. A stage with the loss adds to `losses`, one for each of its shards or one for all of them: they are there when the backend has
+    /// waited. The stage lends the activation its memory, until the end of the backward or release(). Of a cut microbatch slices go up forward and down
+    /// backward, each an item with an activation of its own. @pre the slices before are in `a.before`, none of them evicted
     void forward(activation& a, stage_item const& item, std::span<loss_sum> losses);
     void forward(activation& a, stage_item const& item, loss_sum& loss) { forward(a, item, std::span{&loss, 1}); }
 
@@ -137,11 +137,11 @@ protected:
         if (backend_->has_one_memory()) {
             return work(matrix);
         }
-        array<T> copy{backend_->messages(), count};
-        backend_->copy(copy.data(), matrix, count * sizeof(T));
+        auto* const copy = reinterpret_cast<T*>(staging_for(count * sizeof(T)));
+        backend_->copy(copy, matrix, count * sizeof(T));
         backend_->wait();
-        work(copy.data());
-        backend_->copy(matrix, copy.data(), count * sizeof(T));
+        work(copy);
+        backend_->copy(matrix, copy, count * sizeof(T));
         backend_->wait();
     }
 
@@ -171,6 +171,7 @@ protected:
 
 private:
     void make_turns(op const& rope);
+    std::byte* staging_for(std::size_t size);
 
     array<std::byte> staged_;  ///< of an exchange, where there is more than one memory
     region_pool regions_;

@@ -265,6 +265,8 @@ private:
     void linear_input(std::size_t j, std::size_t index, weight_order order);
     void linear_weights(std::size_t j, std::size_t index, weight_order order, std::function<bool(use_id)> const& adds);
     void rope(op const& o, storage const* from, storage* to, bool back);
+    template <class Part>
+    void share_parts(Part const& part_of);
     template <class T>
     void gather(T* matrix, std::int64_t width);
     template <class Part>

@@ -50,25 +50,30 @@ void stage_on<Kernels>::pass::exchange_gradient(std::size_t index)
     all_gave(o.x[0]);  // the others lie in one memory with what they were written from
 }
 
+/// Each member's part goes to all others. @param part_of member -> its part, where all members have the same
+template <class Kernels>
+template <class Part>
+void stage_on<Kernels>::pass::share_parts(Part const& part_of)
+{
+    std::vector<part_of_memory> sent, received;
+    for (int m = 0; m < members(); ++m) {
+        if (m != self.group_.self) {
+            sent.push_back({m, std::as_writable_bytes(part_of(self.group_.self))});
+            received.push_back({m, std::as_writable_bytes(part_of(m))});
+        }
+    }
+    self.exchange(item, exchange_kind::gather, sent, received);
+}
+
 /// Each member's rows go to all others, in a matrix of all rows.
 template <class Kernels>
 template <class T>
 void stage_on<Kernels>::pass::gather(T* matrix, std::int64_t width)
 {
-    if (self.group_.is_alone()) {
-        return;
-    }
-    auto const rows_at = [&](shard_range r) {
-        return std::as_writable_bytes(std::span{matrix + r.begin * width, static_cast<std::size_t>(r.count() * width)});
-    };
-    std::vector<part_of_memory> sent, received;
-    for (int m = 0; m < members(); ++m) {
-        if (m != self.group_.self) {
-            sent.push_back({m, rows_at(member_rows(self.group_.self))});
-            received.push_back({m, rows_at(member_rows(m))});
-        }
-    }
-    self.exchange(item, exchange_kind::gather, sent, received);
+    share_parts([&](int member) {
+        auto const own = member_rows(member);
+        return std::span{matrix + own.begin * width, static_cast<std::size_t>(own.count() * width)};
+    });
 }
 
 /// The sum of what the shards computed apart, on the rows that this rank has, as it is stored.
@@ -199,14 +204,7 @@ void stage_on<Kernels>::pass::loss_of_shards(std::size_t index, std::span<loss_s
                                      .logits = slot(j, o.x[0]),
                                      .statistics = statistics_of({all().shards[j].shard, all().shards[j].shard + 1}).data()});
     }
-    std::vector<part_of_memory> sent, received;
-    for (int m = 0; m < members(); ++m) {
-        if (m != self.group_.self) {
-            sent.push_back({m, std::as_writable_bytes(statistics_of(run_of(self.group_.self)))});
-            received.push_back({m, std::as_writable_bytes(statistics_of(run_of(m)))});
-        }
-    }
-    self.exchange(item, exchange_kind::gather, sent, received);
+    share_parts([&](int member) { return statistics_of(run_of(member)); });
     bool const of_each = losses.size() > 1;
     for (std::size_t j = 0; j < shards(); ++j) {
         auto const& o = op_of(j, index);

@@ -102,14 +102,11 @@ void worker::count_contributions(stage& layers, microbatch_id item, layer_id low
 {
     added_.clear();
     for (auto const use : layers.uses()) {
-        if (bool const booked = std::binary_search(booked_.begin(), booked_.end(), use); booked || (layers.above(use, lowest) && in.wanted(use, item))) {
+        if (layers.above(use, lowest) && in.wanted(use, item) && !std::binary_search(booked_.begin(), booked_.end(), use)) {
             note_not_finite(state_->accumulator(use), microbatch_of(item.value));
-            if (!booked) {
-                added_.push_back(use);
-            }
+            added_.push_back(use);
         }
     }
-    booked_.clear();
     book(added_, item, in);
 }
 
@@ -123,16 +120,18 @@ void worker::compute_and_book(stage_item item, section const& in, Compute const&
         booked_.insert(booked_.end(), uses.begin(), uses.end());
     };
     item.added = &added;
-    try {
-        compute(item);
-        with_->backend.wait();
-    } catch (mpi::peer_lost const&) {
-        for (auto const use : booked_) {
-            note_not_finite(state_->accumulator(use), item.microbatch);
+    struct noting {  // also when it breaks off: the states of the sums are known by then
+        worker& self;
+        microbatch_id microbatch;
+        ~noting()
+        {
+            for (auto const use : self.booked_) {
+                note_not_finite(self.state_->accumulator(use), microbatch);
+            }
         }
-        booked_.clear();
-        throw;
-    }
+    } const notes{*this, item.microbatch};
+    compute(item);
+    with_->backend.wait();
     std::sort(booked_.begin(), booked_.end());
 }
 
@@ -253,9 +252,8 @@ std::span<std::byte const> worker::output_on_host(place_of_stage const& here, in
 void worker::send(std::vector<stage_neighbour> const& to, mpi::channel kind, int number, int item, std::span<std::byte const> matrix,
                   inflight_item::tickets& tickets, mpi::messenger& messages)
 {
-    auto const row = matrix.size() / static_cast<std::size_t>(stages_.begin()->second.layers->rows());
     for (auto const& [rank, rows] : to) {
-        auto const part = matrix.subspan(static_cast<std::size_t>(rows.begin) * row, static_cast<std::size_t>(rows.count()) * row);
+        auto const part = rows_in(matrix, rows, rheo::rows(job_->shape()));
         tickets.push_back(job_->config.run.rendezvous ? messages.send_synchronously(rank, kind, 0, part)
                                                       : messages.send(rank, kind, message_of(number, item), part));
     }
@@ -264,9 +262,8 @@ void worker::send(std::vector<stage_neighbour> const& to, mpi::channel kind, int
 void worker::receive(std::vector<stage_neighbour> const& from, mpi::channel kind, int number, int item, std::span<std::byte> matrix,
                      inflight_item::tickets& tickets, mpi::messenger& messages)
 {
-    auto const row = matrix.size() / static_cast<std::size_t>(stages_.begin()->second.layers->rows());
     for (auto const& [rank, rows] : from) {
-        auto const part = matrix.subspan(static_cast<std::size_t>(rows.begin) * row, static_cast<std::size_t>(rows.count()) * row);
+        auto const part = rows_in(matrix, rows, rheo::rows(job_->shape()));
         tickets.push_back(messages.receive(rank, kind, job_->config.run.rendezvous ? 0 : message_of(number, item), part));
     }
 }

@@ -17,7 +17,7 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// The token that follows logits of a row: at temperature 0.7, drawn by the counter-based generator, the same text for the same state.
+/// The token that follows a row with these logits: at temperature 0.7, drawn by the counter-based generator, the same text for the same state.
 std::int64_t drawn_token(std::vector<float> const& logits, int number, std::uint64_t seed)
 {
     auto const top = *std::max_element(logits.begin(), logits.end());
@@ -36,7 +36,7 @@ std::int64_t drawn_token(std::vector<float> const& logits, int number, std::uint
     return next;
 }
 
-/// Of a row, the logits of all members of a group, on its first one; the others keep theirs. How many each has is told first.
+/// Gathers the logits of a row on the first rank of the group; the others return their own. Each rank sends how many it has, then the logits.
 std::vector<float> gathered_logits(std::vector<float> mine, std::vector<rank_id> const& group, mpi::messenger& messages)
 {
     auto const first = group.front();
@@ -81,11 +81,11 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
         }
     }
     auto const& writers = group_of(stages - 1);
-    std::vector<rank_id> told = group_of(0);  // of each token, besides the rank that draws it: those that read the text, and those that write it
-    told.insert(told.end(), writers.begin(), writers.end());
-    std::sort(told.begin(), told.end());
-    told.erase(std::unique(told.begin(), told.end()), told.end());
-    std::erase(told, writers.front());
+    std::vector<rank_id> listeners = group_of(0);  // the first and the last stage keep the text; the first of the writers draws each token and sends it
+    listeners.insert(listeners.end(), writers.begin(), writers.end());
+    std::sort(listeners.begin(), listeners.end());
+    listeners.erase(std::unique(listeners.begin(), listeners.end()), listeners.end());
+    std::erase(listeners, writers.front());
     array<std::byte> arrived{backend.messages()};
     std::string text{"#include"};  // whole on the first stage, which reads it, and on the last, which writes it
     for (int i = 0; i < tokens; ++i) {
@@ -97,10 +97,6 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
                 continue;
             }
             auto const rows_beside = [&](int other) { return neighbours_in(group_of(other), layers->own_rows(), layers->rows(), about.grid()); };
-            auto const part_of = [&](auto matrix, shard_range rows) {
-                auto const row = matrix.size() / static_cast<std::size_t>(layers->rows());
-                return matrix.subspan(static_cast<std::size_t>(rows.begin) * row, static_cast<std::size_t>(rows.count()) * row);
-            };
             if (s == 0) {
                 std::fill(kept->tokens.begin(), kept->tokens.end(), 0);
                 for (std::size_t k = 0; k < window; ++k) {
@@ -109,7 +105,7 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
             } else if (!is_mine(s - 1)) {
                 arrived.resize(layers->input_bytes());
                 for (auto const& [rank, rows] : rows_beside(s - 1)) {
-                    messages.wait(messages.receive(rank, mpi::channel::activation, s, part_of(std::span<std::byte>{arrived}, rows)));
+                    messages.wait(messages.receive(rank, mpi::channel::activation, s, rows_in(std::span<std::byte>{arrived}, rows, layers->rows())));
                 }
                 backend.copy(layers->input(*kept), arrived.data(), arrived.size());
             } else {
@@ -128,15 +124,15 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
                 std::deque<array<std::byte>> copies;
                 auto const sent = on_host(backend, copies, static_cast<std::byte const*>(layers->output(*kept)), layers->output_bytes());
                 for (auto const& [rank, rows] : rows_beside(s + 1)) {
-                    messages.wait(messages.send(rank, mpi::channel::activation, s + 1, part_of(sent, rows)));
+                    messages.wait(messages.send(rank, mpi::channel::activation, s + 1, rows_in(sent, rows, layers->rows())));
                 }
             }
         }
         if (self == writers.front()) {
-            for (auto const rank : told) {
+            for (auto const rank : listeners) {
                 messages.wait(messages.send(rank, mpi::channel::control, 0, std::span<std::int64_t const>{&next, 1}));
             }
-        } else if (std::binary_search(told.begin(), told.end(), self)) {
+        } else if (std::binary_search(listeners.begin(), listeners.end(), self)) {
             messages.wait(messages.receive(writers.front(), mpi::channel::control, 0, std::span{&next, 1}));
         }
         text += static_cast<char>(next);

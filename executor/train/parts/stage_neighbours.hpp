@@ -4,7 +4,9 @@
 // Between two stages the members of their groups exchange rows: each sends the strips that it has to those that have them in the other group.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "rheo/pipeline/shares.hpp"
@@ -32,6 +34,14 @@ inline std::vector<stage_neighbour> neighbours_in(std::vector<rank_id> const& gr
         }
     }
     return found;
+}
+
+/// These rows of a matrix that has all of them. @param all rows of the matrix
+template <class T>
+std::span<T> rows_in(std::span<T> matrix, shard_range rows, std::int64_t all)
+{
+    auto const row = matrix.size() / static_cast<std::size_t>(all);
+    return matrix.subspan(static_cast<std::size_t>(rows.begin) * row, static_cast<std::size_t>(rows.count()) * row);
 }
 
 }  // namespace rheo::inline v0

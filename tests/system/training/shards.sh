@@ -4,31 +4,15 @@
 # what is recomputed, and who is lost; ranks hold what the plan said; a checkpoint is resumed by others, and on another grid by a fork alone.
 set -u
 rheo=$1
-# shellcheck source=tests/support/jobs.sh
-. "$(dirname "$0")/../../support/jobs.sh"
-begin_in "$2" <<'END'
-model.dropout = 0.1
-train.steps = 6
-train.shards = 4
-train.microbatch = { sequences = 2, tokens = 16 }
+# shellcheck source=tests/system/training/on_shards.sh
+. "$(dirname "$0")/on_shards.sh"
+begin_on_shards "$2" 6 3 <<'END'
 plan.failures = 0
 END
-sed -i 's/^model.width = .*/model.width = 64/; s/^model.heads = .*/model.heads = 4/' job.toml
-train alone 1 --set plan.pipelines=[1]
-expect "one rank ends" 0 $?
-digest=$(value digest alone)
-expect "there is a digest" 32 "$(printf %s "$digest" | wc -c)"
 as_planned alone
 train plain 1 --set plan.pipelines=[1] --set train.shards=1
 expect "a grid of one ends" 0 $?
 expect "a grid has bits of its own" other "$([[ $(value digest plain) == "$digest" ]] || echo other)"
-same() { # <run folder> <ranks> [arguments]
-  local name=$1 ranks=$2
-  shift 2
-  train "$name" "$ranks" "$@"
-  expect "$name ends" 0 $?
-  expect "$name: the digest" "$digest" "$(value digest "$name")"
-}
 same apart 3 --set plan.pipelines=[2,1] --set plan.layers=[1,4,5]
 as_planned apart
 same split 2 --set plan.pipelines=[2] --set plan.schedule=zb-h1
@@ -40,10 +24,6 @@ as_planned less
 same lost 4 --set plan.pipelines=[2,2] --inject kill:2@1:backward
 expect "one recovery" 1 "$(grep -c '"kind":"recovery"' lost/metrics.jsonl)"
 
-alike() { # <what> <run folder> <another>
-  expect "$1: a digest" 32 "$(value digest "$2" | tr -d '\n' | wc -c)"
-  expect "$1: the same" "$(value digest "$2")" "$(value digest "$3")"
-}
 int32=(--set 'train.sums="int32"' --set plan.schedule=gpipe)
 train rows 1 --set plan.pipelines=[1] "${int32[@]}"
 train rows_apart 3 --set plan.pipelines=[2,1] "${int32[@]}"
