@@ -21,7 +21,7 @@ work=$(mktemp -d) || exit 1
 export TMPDIR=$work # the launcher's session files go away with it
 # So do shared-memory segments, which two jobs of a host may otherwise call by the same name.
 segments=$work
-[[ -w /dev/shm ]] && { segments=$(mktemp -d /dev/shm/rheo-test-XXXXXX) || exit 1; }
+[[ -w /dev/shm ]] && { segments=$(mktemp -d --tmpdir=/dev/shm --suffix=.rheo-test) || exit 1; }
 export OMPI_MCA_btl_sm_backing_directory=$segments
 flags=()
 [[ $kind == --ft ]] && flags+=(--with-ft ulfm --mca pml ob1)

@@ -66,7 +66,7 @@ public:
     /// The note comes back at that time. @pre no earlier than what happened last
     void alarm(time at, Note note)
     {
-        expects(!(at < now_), "an alarm is set for now or later");
+        expects(!(at < now_), "an alarm is never set in the past");
         queue_.push({at, number_++, put({{}, {}, note})});  // a message without hops has arrived
     }
 

@@ -86,7 +86,7 @@ TEST_CASE("reshard_command: sizes have a unit that fits")
     CHECK(row("65536", "1048576", "moved") == "  moved            8.00 MiB  8.00 MiB    least possible");
 }
 
-TEST_CASE("reshard_command: least possible is said of equal bytes only")
+TEST_CASE("reshard_command: only equal bytes are called least possible")
 {
     // Rank 0 gets one element for another: it has 8 bytes more for a while, which no digit of the table shows.
     std::string const head = R"({"schema": 1, "tensors": [{"name": "w", "shape": [1048577], "dtypes": {"parameter": "f64"}}], "places": [)";
