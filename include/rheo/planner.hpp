@@ -3,12 +3,14 @@
 
 // Planning of a whole job: the plan that it begins with, what losses lead to, and clocks chosen together with templates.
 
+#include "rheo/planner/changed_plan.hpp"
 #include "rheo/planner/contingency_plans.hpp"
 #include "rheo/planner/forecast.hpp"
 #include "rheo/planner/initial_plan.hpp"
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/make_forecast.hpp"
 #include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/make_plan_on.hpp"
 #include "rheo/planner/make_replanning.hpp"
 #include "rheo/planner/pipelines_and_clocks.hpp"
 #include "rheo/planner/plan_clocks.hpp"

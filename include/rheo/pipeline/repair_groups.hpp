@@ -21,7 +21,7 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-inline constexpr rank_id gone{-1};
+inline constexpr rank_id no_member{-1};
 
 /// A pipeline while its groups are repaired: a lost member leaves a hole, so that the others keep their shards when another rank takes its place.
 template <class OnlyWhenCalled = void>
@@ -31,7 +31,7 @@ struct damaged_pipeline {
 
     int members(std::size_t position) const
     {
-        return static_cast<int>(groups[position].size() - static_cast<std::size_t>(std::ranges::count(groups[position], gone)));
+        return static_cast<int>(groups[position].size() - static_cast<std::size_t>(std::ranges::count(groups[position], no_member)));
     }
     bool has_empty() const
     {
@@ -49,7 +49,7 @@ struct damaged_pipeline {
         pipeline_instance now{before.cuts, {}};
         for (auto const position : where.positions) {
             auto group = groups[static_cast<std::size_t>(position)];
-            std::erase(group, gone);
+            std::erase(group, no_member);
             now.stages.push_back(std::move(group));
         }
         return now;
@@ -60,7 +60,7 @@ struct damaged_pipeline {
     {
         for (std::size_t position = 0; position < groups.size(); ++position) {
             for (auto& member : groups[position]) {
-                if (member == gone && !free.empty() && (!only_empty || members(position) == 0)) {
+                if (member == no_member && !free.empty() && (!only_empty || members(position) == 0)) {
                     member = free.front();
                     free.erase(free.begin());
                 }
@@ -79,8 +79,8 @@ struct damaged_pipeline {
         if (members(largest) < 2) {
             return false;
         }
-        auto const lent = std::find_if(groups[largest].rbegin(), groups[largest].rend(), [](rank_id r) { return r != gone; });
-        groups[empty].front() = std::exchange(*lent, gone);
+        auto const lent = std::find_if(groups[largest].rbegin(), groups[largest].rend(), [](rank_id r) { return r != no_member; });
+        groups[empty].front() = std::exchange(*lent, no_member);
         return true;
     }
 };
@@ -130,7 +130,7 @@ result<recomposition> repair_groups(array_view<pipeline_instance const> before, 
         auto& now = pipelines.emplace_back(detail::damaged_pipeline<>{pipeline, groups_of(pipeline)});
         for (auto& group : now.groups) {
             for (auto& rank : group) {
-                rank = std::binary_search(staying.begin(), staying.end(), rank) ? rank : detail::gone;
+                rank = std::binary_search(staying.begin(), staying.end(), rank) ? rank : detail::no_member;
                 std::erase(free, rank);
             }
         }
@@ -160,7 +160,7 @@ result<recomposition> repair_groups(array_view<pipeline_instance const> before, 
             break;
         }
         for (auto const& group : pipelines[worst].groups) {
-            std::copy_if(group.begin(), group.end(), std::back_inserter(free), [](rank_id rank) { return rank != detail::gone; });
+            std::copy_if(group.begin(), group.end(), std::back_inserter(free), [](rank_id rank) { return rank != detail::no_member; });
         }
         std::sort(free.begin(), free.end());
         pipelines.erase(pipelines.begin() + static_cast<std::ptrdiff_t>(worst));

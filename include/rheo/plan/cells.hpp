@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A cell is a shard of a layer, with the number layer x grid + shard. Where ranks share stages, they report, copy and count cells in place of layers; a
+// A cell is a shard of a layer, with the number layer x grid + shard. On a grid of several shards ranks report, copy and count cells in place of layers; a
 // parameter that several shards use is a tensor tied between their cells. On a grid of one a cell is a layer.
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/pipeline/shares.hpp"
 #include "rheo/tensor/collection.hpp"
+#include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
 
@@ -36,6 +37,39 @@ collection by_cells(collection state, int grid)
         tensor.layers.erase(std::unique(tensor.layers.begin(), tensor.layers.end()), tensor.layers.end());
     }
     return state;
+}
+
+/// The collection with layers in place of cells: by_cells undone.
+template <class OnlyWhenCalled = void>
+collection by_layers(collection state, int grid)
+{
+    for (auto& use : state.uses) {
+        use.layer = layer_of_cell(use.layer, grid);
+    }
+    for (auto& tensor : state.tensors) {
+        for (auto& layer : tensor.layers) {
+            layer = layer_of_cell(layer, grid);
+        }
+        tensor.layers.erase(std::unique(tensor.layers.begin(), tensor.layers.end()), tensor.layers.end());
+    }
+    return state;
+}
+
+/// The layers of which all cells are among these. @param cells ascending
+template <class OnlyWhenCalled = void>
+constexpr std::vector<layer_id> whole_layers(array_view<layer_id const> cells, int grid)
+{
+    std::vector<layer_id> layers;
+    for (std::size_t first = 0, last = 0; first < cells.size(); first = last) {
+        auto const layer = layer_of_cell(cells[first], grid);
+        while (last < cells.size() && layer_of_cell(cells[last], grid) == layer) {
+            ++last;
+        }
+        if (last - first == static_cast<std::size_t>(grid)) {
+            layers.push_back(layer);
+        }
+    }
+    return layers;
 }
 
 /// The cells that a rank has in the pipeline, ascending; none when it has no place there.

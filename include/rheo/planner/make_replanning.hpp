@@ -15,7 +15,7 @@
 #include "rheo/plan/cells.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/planner/job_templates.hpp"
-#include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/make_plan_on.hpp"
 #include "rheo/planner/plan_error.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/recompute_choice.hpp"
@@ -38,24 +38,11 @@ result<recomposition> new_groups(model_description const& model, planning_reques
     request.shares.clear();
     request.spares = 0;
     request.tensor.values = {std::min(request.tensor.largest(), static_cast<int>(ranks.size()))};
-    auto made = make_plan(model, request, static_cast<int>(ranks.size()));
+    auto made = make_plan_on(model, request, ranks);
     if (!made) {
         return failure{made.error()};
     }
-    recomposition chosen{.pipelines = std::move(made->plan.pipelines), .spares = std::move(made->plan.spares)};
-    auto const renumber = [&](std::vector<rank_id>& numbers) {
-        for (auto& number : numbers) {
-            number = ranks[at(number)];
-        }
-    };
-    for (auto& pipeline : chosen.pipelines) {
-        std::for_each(pipeline.stages.begin(), pipeline.stages.end(), renumber);
-    }
-    renumber(chosen.spares);
-    for (auto const& work : made->plan.work) {
-        chosen.shares.push_back(static_cast<int>(work.size()));
-    }
-    return chosen;
+    return recomposition_of(*made);
 }
 
 /// Whether a pipeline of groups keeps within the memory limit when it runs all microbatches.
@@ -91,11 +78,11 @@ decltype(replanning::regroup) regrouping(model_description const& model, plannin
 /// What members know of nodes and spares when the membership changes.
 constexpr membership_rules membership_rules_of(planning_request const& request) { return {.node_size = request.node_size, .reserved_spares = request.spares}; }
 
-/// What every rank keeps, to plan again after a loss: in cells where ranks share stages. @param ranks at launch
+/// What every rank keeps, to plan again after a loss: in cells on a grid of several shards. @param ranks at launch
 template <class OnlyWhenCalled = void>
 replanning make_replanning(model_description const& model, planning_request const& request, int ranks)
 {
-    auto const cells = request.tensor.is_one() ? 1 : grid_of(model);
+    auto const cells = grid_of(model);
     return {.state = cells == 1 ? state_of(model) : by_cells(state_of(model), cells),
             .layers = static_cast<int>(model.layers.size()) * cells,
             .ready = ready_templates(model, request, ranks, request.memory_limit),

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rheo/pipeline/membership.hpp"
+#include "rheo/plan/cells.hpp"
 #include "rheo/recover/replan.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/mix_fields.hpp"
@@ -70,19 +71,45 @@ std::vector<rank_id> ranks_that_stay(array_view<rank_holdings const> members, ar
     return staying;
 }
 
+/// Holdings in whole layers. What a rank holds of the shards of a layer alone does not count.
+template <class OnlyWhenCalled = void>
+std::vector<rank_holdings> in_layers(array_view<rank_holdings const> holdings, int cells_per_layer)
+{
+    std::vector<rank_holdings> whole;
+    for (auto const& holds : holdings) {
+        whole.push_back({holds.rank, holds.version, whole_layers(holds.layers, cells_per_layer), {}});
+    }
+    return whole;
+}
+
+/// Templates know whole layers, so cells are decided on as layers; copies that second ranks keep are of cells again.
 template <class OnlyWhenCalled = void>
 membership_decision decision_of(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
 {
-    return decide_membership({.before = before,
-                              .members = holdings,
-                              .leaving = leaving,
-                              .ready = &known.ready,
-                              .tensors = tensor_bytes_of(known.state, element_bytes(known.formats)),
-                              .wanted = known.wanted,
-                              .nodes = nodes_of(holdings, rules.node_size),
-                              .devices_per_node = rules.node_size,
-                              .reserved_spares = rules.reserved_spares});
+    bool const has_cells = known.cells_per_layer > 1;
+    auto const whole = has_cells ? in_layers(holdings, known.cells_per_layer) : std::vector<rank_holdings>{};
+    auto const tensors = element_bytes(known.formats);
+    auto decision = decide_membership(
+        {.before = before,
+         .members = has_cells ? array_view<rank_holdings const>{whole} : holdings,
+         .leaving = leaving,
+         .ready = &known.ready,
+         .tensors = has_cells ? tensor_bytes_of(by_layers(known.state, known.cells_per_layer), tensors) : tensor_bytes_of(known.state, tensors),
+         .wanted = known.wanted,
+         .nodes = nodes_of(holdings, rules.node_size),
+         .devices_per_node = rules.node_size,
+         .reserved_spares = rules.reserved_spares});
+    if (has_cells) {
+        std::vector<safety_copy> copies;
+        for (auto const& copy : decision.copies) {
+            for (int shard = 0; shard < known.cells_per_layer; ++shard) {
+                copies.push_back({cell_of(copy.layer, shard, known.cells_per_layer), copy.from, copy.to, {copy.size.count / known.cells_per_layer}});
+            }
+        }
+        decision.copies = std::move(copies);
+    }
+    return decision;
 }
 
 }  // namespace detail

@@ -53,6 +53,15 @@ TEST_CASE("cells: a tensor is held by who has one of its cells")
     CHECK(by_cells(state_of(on_grid(grouped::model(), 1)), 1) == state_of(on_grid(grouped::model(), 1)));
 }
 
+TEST_CASE("cells: layers come back")
+{
+    auto const state = state_of(grouped::model());
+    CHECK(by_layers(by_cells(state, 4), 4) == state);
+    std::vector<layer_id> const cells{layer_id{0}, layer_id{4}, layer_id{5}, layer_id{6}, layer_id{7}, layer_id{9}, layer_id{10}, layer_id{11}};
+    CHECK(whole_layers(cells, 4) == std::vector{layer_id{1}});
+    CHECK(whole_layers(cells, 1) == cells);
+}
+
 TEST_CASE("cells: a lost member misses its own uses, no others")
 {
     auto const cells = by_cells(state_of(grouped::model()), 4);

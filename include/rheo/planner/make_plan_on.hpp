@@ -1,0 +1,64 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A plan on ranks that are not numbered through: those that a job has left.
+
+#include <algorithm>
+#include <utility>
+
+#include "rheo/model/grid.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/pipeline/recomposition.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/planner/make_plan.hpp"
+#include "rheo/planner/plan_error.hpp"
+#include "rheo/planner/planning_request.hpp"
+#include "rheo/units/array_view.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+/// The plan with another rank in the place of each.
+template <class NewRank>
+plan with_ranks(plan p, NewRank const& new_rank)
+{
+    for (auto& pipeline : p.pipelines) {
+        for (auto& stage : pipeline.stages) {
+            std::transform(stage.begin(), stage.end(), stage.begin(), new_rank);
+        }
+    }
+    std::transform(p.spares.begin(), p.spares.end(), p.spares.begin(), new_rank);
+    return p;
+}
+
+/// A plan of the request on these ranks. @param ranks ascending  @returns why there is none
+template <class OnlyWhenCalled = void>
+result<plan> make_plan_on(model_description const& model, planning_request const& request, array_view<rank_id const> ranks)
+{
+    auto made = make_plan(model, request, static_cast<int>(ranks.size()));
+    if (!made) {
+        return failure{made.error()};
+    }
+    auto p = with_ranks(std::move(made->plan), [&](rank_id number) { return ranks[at(number)]; });
+    for (auto const& pipeline : p.pipelines) {
+        if (auto error = detail::group_error(pipeline, grid_of(model), request.node_size); !error.empty()) {
+            return failure{std::move(error)};
+        }
+    }
+    return p;
+}
+
+/// The pipelines of a plan with their shares of a step.
+template <class OnlyWhenCalled = void>
+recomposition recomposition_of(plan const& p)
+{
+    recomposition chosen;
+    chosen.pipelines = p.pipelines;
+    chosen.spares = p.spares;
+    for (auto const& work : p.work) {
+        chosen.shares.push_back(static_cast<int>(work.size()));
+    }
+    return chosen;
+}
+
+}  // namespace rheo::inline v0
