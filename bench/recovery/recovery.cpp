@@ -3,7 +3,8 @@
 // launcher with two pipelines, kills the last rank from outside in the middle of the run, and reads the recovery's record. The
 // whole is taken from outside, too: from the kill until the surviving reporter has written that record, which it does after its first
 // computation of the next generation. Beside it stands what the MPI alone needs (mpi_loss.cpp).
-//   bench_recovery [--json] [--ranks 2,3,4,5,6,7,8] [--repetitions 5] [--model small|large|both] [--keep FOLDER]
+//   bench_recovery [--json] [--ranks 2,3,4,5,6,7,8] [--repetitions 5] [--model small|large|both] [--change SETTINGS] [--keep FOLDER]
+// --change "tensor=2 pipelines=[4]": no rank is killed; the plan changes so after five steps, on a grid of four shards.
 // small: a model of a hundred kilobytes, so that only the MPI and the protocol cost time; large: about 20 MB of parameters and
 // moments per rank, so that copying shows.
 
@@ -39,6 +40,7 @@ struct arguments {
     int repetitions = 5;
     bool small = true;
     bool large = true;
+    std::string change{};  ///< of the plan; empty: a rank is killed
     fs::path keep;
 };
 
@@ -69,10 +71,14 @@ arguments read_arguments(int argc, char** argv)
             std::string_view const model{argv[++i]};
             result.small = model != "large";
             result.large = model != "small";
+        } else if (word == "--change" && more) {
+            result.change = argv[++i];
         } else if (word == "--keep" && more) {
             result.keep = argv[++i];
         } else {
-            fmt::print(stderr, "usage: bench_recovery [--json] [--ranks 2,3] [--repetitions N] [--model small|large|both] [--keep FOLDER]\n");
+            fmt::print(stderr,
+                       "usage: bench_recovery [--json] [--ranks 2,3] [--repetitions N] [--model small|large|both] [--change SETTINGS] "
+                       "[--keep FOLDER]\n");
             std::exit(2);
         }
     }
@@ -142,8 +148,8 @@ struct model {
     }
 };
 
-/// One run with one kill; the recovery as report.json has it with "outside_s" besides, or null.
-json one_recovery(model const& what, int ranks, fs::path const& folder)
+/// One run with one kill, or one change of the plan; the recovery as report.json has it with "outside_s" besides, or null.
+json one_recovery(model const& what, int ranks, std::string const& change, fs::path const& folder)
 {
     fs::remove_all(folder);
     fs::create_directories(folder);
@@ -160,6 +166,9 @@ json one_recovery(model const& what, int ranks, fs::path const& folder)
                                      fmt::format("data.paths=[\"{}\"]", (folder / "text").string())};
     for (auto const& setting : what.settings(ranks)) {
         command.insert(command.end(), {"--set", setting});
+    }
+    if (!change.empty()) {
+        command.insert(command.end(), {"--set", "train.shards=4", "--set", fmt::format("plan.changes=[\"5: {}\"]", change)});
     }
     std::ofstream text{folder / "text"};
     for (int i = 0; i < 20000; ++i) {
@@ -186,7 +195,7 @@ json one_recovery(model const& what, int ranks, fs::path const& folder)
         return false;
     };
     double outside = 0;
-    if (wait_for(R"("kind":"step")", 4)) {
+    if (change.empty() && wait_for(R"("kind":"step")", 4)) {
         auto const victim = json::parse(text_of(run / "ranks" / fmt::format("{}.json", ranks - 1)), nullptr, false);
         if (victim.is_object() && ::kill(victim["pid"].get<pid_t>(), SIGKILL) == 0) {
             auto const killed = clock::now();
@@ -195,7 +204,7 @@ json one_recovery(model const& what, int ranks, fs::path const& folder)
     }
     int const code = finish(job);
     auto const report = json::parse(text_of(run / "report.json"), nullptr, false);
-    if (code != 0 || outside == 0 || !report.is_object() || !report.contains("recoveries") || report["recoveries"].size() != 1) {
+    if (code != 0 || (outside == 0 && change.empty()) || !report.is_object() || !report.contains("recoveries") || report["recoveries"].size() != 1) {
         fmt::print(stderr, "{} ranks: no recovery to measure (exit code {}), see {}\n", ranks, code, folder.string());
         return nullptr;
     }
@@ -259,6 +268,23 @@ std::string milliseconds(json const& object, std::string const& key)
     return object.contains(key) ? fmt::format("{:.2f}", 1e3 * object[key].get<double>()) : std::string{"-"};
 }
 
+/// Beside the recovery what the MPI alone needs.
+void print_mpi_rows(std::vector<column> const& columns)
+{
+    print_row("kill to record, from outside", columns, [](column const& c) { return milliseconds(c.phases, "outside_s"); });
+    print_row("the MPI alone: first notice", columns, [](column const& c) { return milliseconds(c.mpi, "first_notice_s"); });
+    print_row("  last notice", columns, [](column const& c) { return milliseconds(c.mpi, "last_notice_s"); });
+    print_row("  last notice by revocation", columns, [](column const& c) { return milliseconds(c.chain, "last_notice_s"); });
+    print_row("  revoke", columns, [](column const& c) { return milliseconds(c.mpi, "revoke_s"); });
+    print_row("  agree", columns, [](column const& c) { return milliseconds(c.mpi, "agree_s"); });
+    print_row("  shrink, twice", columns, [](column const& c) { return milliseconds(c.mpi, "shrink_s"); });
+    print_row("beyond the MPI's detection", columns, [](column const& c) {
+        return c.phases.contains("outside_s") && c.mpi.contains("last_notice_s")
+                   ? fmt::format("{:.2f}", 1e3 * (c.phases["outside_s"].get<double>() - c.mpi["last_notice_s"].get<double>()))
+                   : std::string{"-"};
+    });
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
@@ -277,8 +303,11 @@ int main(int argc, char** argv)
             std::vector<json> chained;
             for (int repetition = 0; repetition < given.repetitions; ++repetition) {
                 auto const place = folder / fmt::format("{}-{}-{}", what.name, ranks, repetition);
-                if (auto recovery = one_recovery(what, ranks, place); recovery.is_object()) {
+                if (auto recovery = one_recovery(what, ranks, given.change, place); recovery.is_object()) {
                     recoveries.push_back(std::move(recovery));
+                }
+                if (!given.change.empty()) {
+                    continue;
                 }
                 if (auto mpi = what_mpi_needs(ranks, false, place); mpi.is_object()) {
                     alone.push_back(std::move(mpi));
@@ -302,24 +331,17 @@ int main(int argc, char** argv)
         if (given.json) {
             continue;
         }
-        fmt::print("{} model, milliseconds, medians of {}; one rank of two pipelines is killed from outside\n", what.name, given.repetitions);
+        fmt::print(
+            "{} model, milliseconds, medians of {}; {}\n", what.name, given.repetitions,
+            given.change.empty() ? "one rank of two pipelines is killed from outside" : fmt::format("two pipelines of single ranks become {}", given.change));
         print_row("ranks", columns, [](column const& c) { return std::to_string(c.ranks); });
         for (auto const phase : phases) {
             print_row(phase, columns, [&](column const& c) { return milliseconds(c.phases, fmt::format("{}_s", phase)); });
         }
         print_row("total of the phases", columns, [](column const& c) { return milliseconds(c.phases, "total_s"); });
-        print_row("kill to record, from outside", columns, [](column const& c) { return milliseconds(c.phases, "outside_s"); });
-        print_row("the MPI alone: first notice", columns, [](column const& c) { return milliseconds(c.mpi, "first_notice_s"); });
-        print_row("  last notice", columns, [](column const& c) { return milliseconds(c.mpi, "last_notice_s"); });
-        print_row("  last notice by revocation", columns, [](column const& c) { return milliseconds(c.chain, "last_notice_s"); });
-        print_row("  revoke", columns, [](column const& c) { return milliseconds(c.mpi, "revoke_s"); });
-        print_row("  agree", columns, [](column const& c) { return milliseconds(c.mpi, "agree_s"); });
-        print_row("  shrink, twice", columns, [](column const& c) { return milliseconds(c.mpi, "shrink_s"); });
-        print_row("beyond the MPI's detection", columns, [](column const& c) {
-            return c.phases.contains("outside_s") && c.mpi.contains("last_notice_s")
-                       ? fmt::format("{:.2f}", 1e3 * (c.phases["outside_s"].get<double>() - c.mpi["last_notice_s"].get<double>()))
-                       : std::string{"-"};
-        });
+        if (given.change.empty()) {
+            print_mpi_rows(columns);
+        }
         print_row("state copied, MB", columns, [](column const& c) { return fmt::format("{:.2f}", 1e-6 * c.phases.value("copied_bytes", 0.0)); });
         print_row("  MB/s", columns, [](column const& c) {
             auto const time = c.phases.value("copy_s", 0.0);

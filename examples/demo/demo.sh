@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # demo.sh <rheo> <mpirun> <work folder>: trains the same small GPT twice on five ranks in two pipelines, once undisturbed
-# and once with a rank killed from outside in the middle of a step, and compares the digests of the final states. Every rank has an
+# and once with a rank killed from outside in the middle of a step, and later with another plan for the four ranks that are left (rheo reshape), and
+# compares the digests of the final states. Every rank has an
 # emulated device (clocks.csv: times of the model's layers as on a quick processor, ratios and powers of an A100 at its clocks), whose clock follows the plan
 # and whose joules are counted: those of the file for what is computed, those of waiting for the rest of the time. Ranks share the cores, so each is slow
 # by turns: that is no straggler.
@@ -9,7 +10,7 @@ set -u
 rheo=$1 mpirun=$2 work=$3
 here=$(dirname "$0")
 config=$here/demo.toml
-ranks=5 victim=3 kill_after_steps=${RHEO_DEMO_KILL_AFTER:-100}
+ranks=5 victim=3 kill_after_steps=${RHEO_DEMO_KILL_AFTER:-100} reshape_after_steps=${RHEO_DEMO_RESHAPE_AFTER:-250}
 
 launch() { # <run folder> [arguments of rheo train...]
   folder=$1
@@ -20,17 +21,24 @@ launch() { # <run folder> [arguments of rheo train...]
   OMP_NUM_THREADS=1 "$mpirun" --with-ft ulfm --mca pml ob1 --oversubscribe --bind-to none -n $ranks "$@"
 }
 
-kill_one() { # <run folder>: waits for the steps, then kills the victim's process wherever in its step it is
+reached() { # <run folder> <steps>: waits for so many steps
   done=0
-  while [ "$done" -lt "$kill_after_steps" ]; do
+  while [ "$done" -lt "$2" ]; do
     sleep 0.05
     done=$(grep -c '"kind":"step"' "$1/metrics.jsonl" 2>/dev/null)
     done=${done:-0}
   done
+}
+
+disturb() { # <run folder>: kills the victim's process wherever in its step it is, and later asks the others for one pipeline in place of two
+  reached "$1" "$kill_after_steps"
   sleep 0.04
   pid=$(sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' "$1/ranks/$victim.json")
   printf '\ndemo: kill -9 %s, which is rank %s\n' "$pid" "$victim"
   kill -9 "$pid"
+  reached "$1" "$reshape_after_steps"
+  printf '\ndemo: rheo reshape %s --set pipelines=[4]\n' "$1"
+  "$rheo" reshape "$1" --set 'pipelines=[4]'
 }
 
 value() { # <key> <run folder>: a text of the report
@@ -38,28 +46,29 @@ value() { # <key> <run folder>: a text of the report
 }
 
 mkdir -p "$work" || exit 1
-rm -rf "$work/undisturbed" "$work/killed"
+rm -rf "$work/undisturbed" "$work/disturbed"
 
 echo "demo: five ranks, two pipelines, no rank is lost"
 launch "$work/undisturbed" || { echo "demo: the undisturbed run failed"; exit 1; }
 
 echo
-echo "demo: the same run again; rank $victim will be killed after step $kill_after_steps"
-kill_one "$work/killed" &
-killer=$!
-trap 'kill $killer 2>/dev/null' EXIT
-launch "$work/killed" || { echo "demo: the run that lost a rank failed"; exit 1; }
-kill $killer 2>/dev/null
+echo "demo: the same run again; rank $victim will be killed after step $kill_after_steps, and the plan changes after step $reshape_after_steps"
+disturb "$work/disturbed" &
+other=$!
+trap 'kill $other 2>/dev/null' EXIT
+launch "$work/disturbed" || { echo "demo: the run that lost a rank failed"; exit 1; }
+kill $other 2>/dev/null
 
-grep -q '"energy_J"' "$work/killed/report.json" || { echo "demo: no joules were counted"; exit 1; }
-grep -q '"lost": \[' "$work/killed/report.json" || { echo "demo: the run ended before its rank could be killed"; exit 1; }
+grep -q '"energy_J"' "$work/disturbed/report.json" || { echo "demo: no joules were counted"; exit 1; }
+grep -q '"lost": \[$' "$work/disturbed/report.json" || { echo "demo: the run ended before its rank could be killed"; exit 1; }
+grep -q '"change"' "$work/disturbed/report.json" || { echo "demo: the run ended before its plan could change"; exit 1; }
 undisturbed=$(value digest "$work/undisturbed")
-killed=$(value digest "$work/killed")
+disturbed=$(value digest "$work/disturbed")
 echo
-echo "  digest of the undisturbed run   $undisturbed"
-echo "  digest with rank $victim killed       $killed"
-if [ -n "$undisturbed" ] && [ "$undisturbed" = "$killed" ]; then
-  echo "  equal: the loss changed no bit of the result"
+echo "  digest of the undisturbed run                 $undisturbed"
+echo "  digest with rank $victim killed and another plan    $disturbed"
+if [ -n "$undisturbed" ] && [ "$undisturbed" = "$disturbed" ]; then
+  echo "  equal: neither the loss nor the change has changed a bit of the result"
   echo
   echo "Run folders with metrics, reports and traces (trace.json opens in https://ui.perfetto.dev): $work"
 else

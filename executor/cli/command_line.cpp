@@ -30,6 +30,7 @@ command_line::command_line()
     add_schedule();
     add_frontier();
     add_reshard();
+    add_reshape();
     add_convert();
     add_simulate();
     add_records();
@@ -174,6 +175,21 @@ void command_line::add_reshard()
     command.add_option("--svg", options.svg, "Write a picture of who sends what to whom in each round.")->type_name("FILE");
     auto* const json = command.add_flag("--json", options.json, "Print the result as JSON.");
     command.add_flag("--csv", options.csv, "Print the transfers as CSV.")->excludes(json);
+}
+
+void command_line::add_reshape()
+{
+    auto& command = *app.add_subcommand("reshape", "Change the plan of a running job after its step, with the same bits.");
+    command.callback([this] { chosen = [this] { return reshape(reshape_); }; });
+    command.add_option("run", reshape_.folder, "Run folder of the job.")->required()->type_name("FOLDER");
+    command.add_option("--set", reshape_.settings, "Set pipelines, tensor, layers, shares or spares of [plan], for example tensor=2. Repeatable.")
+        ->required()
+        ->expected(1)
+        ->take_all()
+        ->type_name("KEY=VALUE");
+    command.add_option("--timeout", reshape_.timeout_s, "Seconds to wait for the job's answer; 0 does not wait.")
+        ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
 }
 
 void command_line::add_convert()

@@ -32,6 +32,7 @@ private:
     import_options import_;
     frontier_options frontier_;
     reshard_command_options reshard_;
+    reshape_options reshape_;
     convert_options convert_;
     simulate_options simulate_;
     trace_check_options trace_check_;
@@ -43,6 +44,7 @@ private:
     void add_schedule();
     void add_frontier();
     void add_reshard();
+    void add_reshape();
     void add_convert();
     void add_simulate();
     void add_records();  ///< report, export, import, info

@@ -95,6 +95,12 @@ struct reshard_command_options {
     bool csv = false;
 };
 
+struct reshape_options {
+    std::string folder;  ///< of the run
+    std::vector<std::string> settings;
+    double timeout_s = 600;  ///< 0: the answer is not waited for
+};
+
 struct convert_options {
     std::string from;    ///< a checkpoint, or a run folder: its newest one, or a folder of PyTorch's
     std::string out;     ///< the folder that is made
@@ -129,6 +135,7 @@ int report(report_options const& options);
 int info(info_options const& options);
 int frontier(frontier_options const& options);
 int reshard(reshard_command_options const& options);
+int reshape(reshape_options const& options);
 int convert_checkpoint(convert_options const& options);
 int simulate(simulate_options const& options);
 int export_weights(export_options const& options);

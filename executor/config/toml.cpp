@@ -127,9 +127,8 @@ toml::table parse_value(std::string const& text)
     return table;
 }
 
-void apply_setting(std::string const& text, pending_config& result, std::vector<std::string_view> const& keys)
+void apply_setting(std::string const& text, std::string const& place, pending_config& result, std::vector<std::string_view> const& keys)
 {
-    auto const place = "--set " + text;
     auto const equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
         refuse_setting(place, "expected key=value, for example train.steps=5");
@@ -148,6 +147,22 @@ void apply_setting(std::string const& text, pending_config& result, std::vector<
         from.place = place;
         apply(from, result, keys);
     }
+}
+
+/// The schedule that was named, and the first fault.
+std::optional<invalid_key> fault_of(pending_config& result, schedule_finder const& find)
+{
+    if (auto fault = check_model(result.config)) {
+        return fault;
+    }
+    if (result.places.contains("plan.schedule")) {
+        auto const found = find(result.schedule_name);
+        if (!found) {
+            return invalid_key{"plan.schedule", found.error()};
+        }
+        result.config.plan.schedule = *found;
+    }
+    return check(result.config);
 }
 
 }  // namespace
@@ -174,23 +189,26 @@ read_config_result read_config(std::string_view text, std::string const& name, s
         refuse_setting(name, "schema = 1 is missing; a config begins with the version of its form");
     }
     for (auto const& text_of_setting : settings) {
-        apply_setting(text_of_setting, result, keys);
+        apply_setting(text_of_setting, "--set " + text_of_setting, result, keys);
     }
-    auto fault = check_model(result.config);
-    if (!fault && result.places.contains("plan.schedule")) {
-        if (auto const found = find(result.schedule_name)) {
-            result.config.plan.schedule = *found;
-        } else {
-            fault = {"plan.schedule", found.error()};
-        }
-    }
-    if (!fault) {
-        fault = check(result.config);
-    }
-    if (fault) {
+    if (auto const fault = fault_of(result, find)) {
         throw exit_error{exit_code::usage, result.message(*fault)};
     }
     return result;
+}
+
+run_config with_settings(run_config config, std::span<std::string const> settings, schedule_finder const& find)
+{
+    auto const keys = known_keys();
+    pending_config result;
+    result.config = std::move(config);
+    for (auto const& text : settings) {
+        apply_setting(text, text, result, keys);
+    }
+    if (auto const fault = fault_of(result, find)) {
+        throw exit_error{exit_code::usage, fault->message};
+    }
+    return std::move(result.config);
 }
 
 read_config_result read_config_file(std::string const& path, std::span<std::string const> settings, schedule_finder const& find)

@@ -8,6 +8,7 @@
 
 #include "executor/plan/layer_profile_file.hpp"
 #include "rheo/plan/rank_memory.hpp"
+#include "rheo/planner/changed_plan.hpp"
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/make_forecast.hpp"
 #include "rheo/planner/make_plan.hpp"
@@ -114,6 +115,21 @@ replanning make_replanning(model_description const& model, run_config const& con
 }
 
 membership_rules membership_rules_of(run_config const& config) { return membership_rules_of(without_profile(config)); }
+
+result<changed_job> change_plan(model_description const& model, run_config config, membership_plan const& in_force, std::vector<rank_id> const& staying)
+{
+    auto const request = planning_request_of(model, config);
+    if (!request) {
+        return failure{request.error()};
+    }
+    auto made = make_plan_on(model, *request, staying);
+    if (!made) {
+        return failure{made.error()};
+    }
+    auto known = make_replanning(model, *request, static_cast<int>(staying.size()));
+    auto first = with_fewest_moves(*std::move(made), staying, in_force.salvage.after, known, membership_rules_of(*request));
+    return changed_job{std::move(config), std::move(first), std::move(known)};
+}
 
 forecast make_forecast(plan const& p, model_description const& model, run_config const& config, forecast_options const& options)
 {

@@ -48,6 +48,17 @@ replanning make_replanning(model_description const& model, run_config const& con
 
 membership_rules membership_rules_of(run_config const& config);
 
+/// A running job after a change of its plan.
+struct changed_job {
+    run_config config;
+    plan first;
+    replanning known;
+};
+
+/// What a job becomes with that config, on the ranks that stay, each in the place for which the fewest bytes move. @param in_force the plan so far
+/// @returns why the ranks cannot run it
+result<changed_job> change_plan(model_description const& model, run_config config, membership_plan const& in_force, std::vector<rank_id> const& staying);
+
 /// @pre plan_error found nothing
 forecast make_forecast(plan const& p, model_description const& model, run_config const& config, forecast_options const& options = {});
 

@@ -167,6 +167,11 @@ fs::path set_run_aside(fs::path const& folder)
             names.emplace_back(name);
         }
     }
+    for (auto const& entry : fs::directory_iterator(folder, error)) {
+        if (auto const name = entry.path().filename(); name.string().starts_with("reshape-")) {  // answers; a request is for the run to come
+            names.push_back(name);
+        }
+    }
     try {
         auto const aside = make_aside(folder);
         for (auto const& name : names) {

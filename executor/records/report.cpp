@@ -48,16 +48,23 @@ std::string some_ranks(std::vector<rank_id> const& ranks)
 
 std::string lost_ranks(recovery_record const& r)
 {
-    return r.lost.empty() && r.left.empty() ? "none" : r.lost.empty() ? some_ranks(r.left) + " left" : some_ranks(r.lost);
+    return r.lost.empty() && r.left.empty() ? (r.change.empty() ? "none" : "plan changed") : r.lost.empty() ? some_ranks(r.left) + " left" : some_ranks(r.lost);
 }
 
 /// What has happened, up to "continued after".
 std::string change(recovery_record const& r)
 {
-    auto const left = r.left.empty() ? std::string{} : fmt::format("{} left after step {}", some_ranks(r.left), r.step.value);
-    auto const lost = r.lost.empty() ? std::string{} : fmt::format("lost {} in step {}", some_ranks(r.lost), r.step.value + 1);
-    return left.empty() && lost.empty() ? fmt::format("ranks were reassigned after step {}", r.step.value)
-                                        : fmt::format("{}{}{}", left, left.empty() || lost.empty() ? "" : ", ", lost);
+    std::vector<std::string> parts;
+    if (!r.left.empty()) {
+        parts.push_back(fmt::format("{} left after step {}", some_ranks(r.left), r.step.value));
+    }
+    if (!r.lost.empty()) {
+        parts.push_back(fmt::format("lost {} in step {}", some_ranks(r.lost), r.step.value + 1));
+    }
+    if (!r.change.empty()) {
+        parts.push_back(fmt::format("plan changed after step {} ({}), {:.2f} MiB copied", r.step.value, r.change, in_mebibytes(r.copied)));
+    }
+    return parts.empty() ? fmt::format("ranks were reassigned after step {}", r.step.value) : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 double share(std::int64_t part, std::int64_t whole) { return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0; }
@@ -127,6 +134,7 @@ recovery_record recovery_of(nlohmann::json const& object)
     r.attempt = {small("attempt")};
     r.lost = ranks_of(object, "lost");
     r.left = ranks_of(object, "left");
+    r.change = object.contains("change") ? text_member(object, "change") : std::string{};
     r.ranks = small("ranks");
     r.pipelines = small("pipelines");
     for (auto const& p : phases) {
@@ -224,6 +232,9 @@ json to_json(recovery_record const& r)
 {
     json object{{"kind", "recovery"},      {"generation", r.generation.value}, {"step", r.step.value}, {"attempt", r.attempt.value},
                 {"lost", numbers(r.lost)}, {"left", numbers(r.left)},          {"ranks", r.ranks},     {"pipelines", r.pipelines}};
+    if (!r.change.empty()) {
+        object["change"] = r.change;
+    }
     for (auto const& p : phases) {
         object[fmt::format("{}_s", p.name)] = (r.*p.duration).count;
     }
@@ -323,8 +334,9 @@ std::string final_table(final_record const& r, std::span<recovery_record const> 
         text += row("total, ms", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_milliseconds(total(c))); });
         text += row("state copied, MiB", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_mebibytes(c.copied)); });
         text += row("gradients moved, MiB", recoveries, [](recovery_record const& c) { return fmt::format("{:.2f}", in_mebibytes(c.moved)); });
-        text += row("contributions kept", recoveries, [](recovery_record const& c) { return fmt::format("{}/{}", c.pairs_salvaged, c.pairs_total); });
-        text += row("recomputed", recoveries, [](recovery_record const& c) { return c.pairs_missing; });
+        text += row("contributions kept", recoveries,
+                    [](recovery_record const& c) { return c.lost.empty() ? std::string{"-"} : fmt::format("{}/{}", c.pairs_salvaged, c.pairs_total); });
+        text += row("recomputed", recoveries, [](recovery_record const& c) { return c.lost.empty() ? 0 : c.pairs_missing; });
         text += '\n';
     }
     if (!r.sample.empty()) {

@@ -123,6 +123,19 @@ lock_answer run_lock::join(std::string const& folder)
     return {true, {}};
 }
 
+std::optional<bool> run_lock::is_held(std::string const& folder)
+{
+    int const descriptor = ::open((folder + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+    if (descriptor < 0) {
+        return errno == ENOENT ? std::optional{false} : std::nullopt;
+    }
+    struct flock all{};
+    all.l_type = F_WRLCK;
+    int const code = ::fcntl(descriptor, F_OFD_GETLK, &all);
+    ::close(descriptor);
+    return code == 0 ? std::optional{all.l_type != F_UNLCK} : std::nullopt;
+}
+
 void run_lock::release() noexcept
 {
     if (descriptor_ >= 0) {

@@ -8,6 +8,7 @@
 // files, fcntl) hold between hosts on NFS, GPFS, and Lustre mounted with -o flock; with -o localflock only within a host. Where there
 // are none at all the run says so and continues.
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,9 @@ public:
     lock_answer join(std::string const& folder);
 
     void release() noexcept;
+
+    /// Whether a launch is at work in the folder; none where the file system has no locks.
+    static std::optional<bool> is_held(std::string const& folder);
 
 private:
     int descriptor_ = -1;

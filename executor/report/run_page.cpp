@@ -70,21 +70,23 @@ page_block summary(run_folder const& run)
     return facts.block();
 }
 
-/// The ranks that a change of the members took away, and how.
-std::string gone(json const& recovery)
+/// What a recovery followed: the ranks that were lost or left, or a change of the plan.
+std::string cause_of(json const& recovery)
 {
     auto const lost = recovery.value("lost", std::vector<int>{});
     auto const left = recovery.value("left", std::vector<int>{});
-    std::string text = lost.empty() ? "" : fmt::format("rank {}", fmt::join(lost, ", "));
+    std::string text = lost.empty() ? "" : fmt::format("lost: rank {}", fmt::join(lost, ", "));
     text += left.empty() ? "" : fmt::format("{}rank {} left", text.empty() ? "" : ", ", fmt::join(left, ", "));
-    return text.empty() ? "none" : text;
+    auto const change = recovery.value("change", std::string{});
+    text += change.empty() ? "" : fmt::format("{}plan: {}", text.empty() ? "" : ", ", change);
+    return text.empty() ? "ranks that waited got places" : text;
 }
 
 page_block curves(run_folder const& run)
 {
     std::vector<curve_mark> marks;
     for (auto const* r : run.of_kind("recovery")) {
-        marks.push_back({static_cast<double>(count_of(*r, "step") + 1), fmt::format("lost: {}, in step {}", gone(*r), count_of(*r, "step") + 1)});
+        marks.push_back({static_cast<double>(count_of(*r, "step") + 1), fmt::format("{}, in step {}", cause_of(*r), count_of(*r, "step") + 1)});
     }
     curve_chart loss{.name = "Loss, nats per token", .curves = {curve_of(run.of_kind("step"), "loss", "training")}, .marks = marks};
     if (auto const evaluations = run.of_kind("evaluation"); evaluations.size() > 1) {
@@ -97,7 +99,7 @@ page_block curves(run_folder const& run)
     rate.curves.front().colour = 2;
     page_block blocks{curves_block(loss), curves_block(rate)};
     if (!marks.empty()) {
-        blocks.push_back(note_block("Dashed red lines: the members changed."));
+        blocks.push_back(note_block("Dashed red lines: the members or the plan changed."));
     }
     return blocks;
 }
@@ -106,12 +108,12 @@ page_block curves(run_folder const& run)
 
 page_block recovery_table(std::vector<json const*> const& recoveries)
 {
-    table_column const columns[] = {{"lost"},        {"in step", true}, {"ranks after", true},       {"pipelines after", true},
+    table_column const columns[] = {{"cause"},       {"in step", true}, {"ranks after", true},       {"pipelines after", true},
                                     {"total", true}, {"copied", true},  {"contributions kept", true}};
     auto rows = page_block::array();
     for (auto const* r : recoveries) {
-        rows.push_back({gone(*r), std::to_string(count_of(*r, "step") + 1), std::to_string(count_of(*r, "ranks")), std::to_string(count_of(*r, "pipelines")),
-                        fmt::format("{:.1f} ms", in_milliseconds(duration_of(*r, "total_s"))),
+        rows.push_back({cause_of(*r), std::to_string(count_of(*r, "step") + 1), std::to_string(count_of(*r, "ranks")),
+                        std::to_string(count_of(*r, "pipelines")), fmt::format("{:.1f} ms", in_milliseconds(duration_of(*r, "total_s"))),
                         fmt::format("{:.2f} MiB", in_mebibytes({count_of(*r, "copied_bytes")})),
                         fmt::format("{} of {}", count_of(*r, "pairs_salvaged"), count_of(*r, "pairs_total"))});
     }

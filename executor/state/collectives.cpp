@@ -169,4 +169,14 @@ std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std:
 
 void broadcast(mpi::messenger& messages, std::vector<std::int64_t>& words) { pass_down(messages, tree{messages}, words); }
 
+void broadcast(mpi::messenger& messages, std::string& text)
+{
+    std::vector<std::int64_t> size{std::ssize(text)};
+    broadcast(messages, size);
+    std::vector<std::int64_t> letters(text.begin(), text.end());
+    letters.resize(static_cast<std::size_t>(size.front()));
+    broadcast(messages, letters);
+    text.assign(letters.begin(), letters.end());
+}
+
 }  // namespace rheo::inline v0

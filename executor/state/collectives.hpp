@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "executor/mpi/messenger.hpp"
@@ -34,5 +35,7 @@ std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std:
 
 /// The value of the first member. @throws mpi::peer_lost
 void broadcast(mpi::messenger& messages, std::vector<std::int64_t>& words);
+/// The text of the first member. @throws mpi::peer_lost
+void broadcast(mpi::messenger& messages, std::string& text);
 
 }  // namespace rheo::inline v0

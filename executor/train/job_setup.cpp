@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/config/plan_change.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/model/fusion.hpp"
@@ -28,6 +29,25 @@ std::string longer_than_positions(model_description const& model, int tokens)
                 return fmt::format("train.microbatch.tokens = {} must be at most {}, the rows of '{}' of the model's first layer", tokens, table.shape.rows,
                                    table.name);
             }
+        }
+    }
+    return {};
+}
+
+/// Which change of plan.changes the ranks of the launch cannot make; empty when they can make all.
+std::string error_of_planned_changes(model_description const& model, run_config const& given, int launched)
+{
+    auto so_far = given;
+    for (auto const& text : given.plan.changes) {
+        so_far = *changed_config(std::move(so_far), plan_change_of(text)->settings);
+        auto error = std::string{};
+        if (auto const fault = check_ranks(so_far, launched)) {
+            error = fault->message;
+        } else if (auto const made = make_plan(model, so_far, launched); !made) {
+            error = made.error();
+        }
+        if (!error.empty()) {
+            return fmt::format("plan.changes: '{}': {}", text, error);
         }
     }
     return {};
@@ -77,6 +97,9 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
             return no(exit_code::impossible_plan, made.error());
         }
         p.first = std::move(made->plan);
+    }
+    if (auto error = error_of_planned_changes(p.runs, given, launched); !error.empty()) {
+        return no(exit_code::impossible_plan, std::move(error));
     }
     // Messages name an item of a stage, a tensor, or a part of a use.
     auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);

@@ -276,8 +276,8 @@ training_end train(std::optional<trainer>& training, job const& about, rank_serv
                    startup& begun, plan const& first, int launched, bool stops_on_signals)
 {
     for (;;) {
-        training.emplace(about, services, generation, begun.launch.launch, step_planner{about, first, make_replanning(about.model, about.config, launched)},
-                         begun.from, begun.so_far);
+        training.emplace(about, services, generation, begun.launch.launch,
+                         step_planner{about, about.config, first, make_replanning(about.model, about.config, launched)}, begun.from, begun.so_far);
         say_first(services.record, about.config, first, training->members(), std::exchange(begun.notes, {}), stops_on_signals);
         auto end = training->run();
         if (!end.resume_from) {

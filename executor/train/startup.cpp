@@ -124,22 +124,11 @@ std::string folder_of(std::string const& folder, std::int64_t fork) { return for
 /// A job that was killed a moment ago may still be ending; but no operation may take as long as the watchdog's deadline.
 seconds patience_with_the_last_launch(watchdog_config const& watch) { return watch.factor > 0 ? std::min(seconds{5.0}, watch.least / 2.0) : seconds{5.0}; }
 
-/// All ranks get the first member's text.
-void broadcast_text(mpi::messenger& messages, std::string& text)
-{
-    std::vector<std::int64_t> size{std::ssize(text)};
-    broadcast(messages, size);
-    std::vector<std::int64_t> letters(text.begin(), text.end());
-    letters.resize(static_cast<std::size_t>(size.front()));
-    broadcast(messages, letters);
-    text.assign(letters.begin(), letters.end());
-}
-
 /// All ranks compute by the algorithms of the first member.
 void agree_on_algorithms(mpi::messenger& messages, std::vector<fingerprint_line>& fingerprint)
 {
     if (auto* const mine = line_in(fingerprint, algorithms_line); mine != nullptr) {  // else alike on all ranks, whose kernels are the same
-        broadcast_text(messages, mine->value);
+        broadcast(messages, mine->value);
     }
 }
 
@@ -150,7 +139,7 @@ void share_notes(mpi::messenger& messages, std::vector<std::string>& notes)
     for (auto const& note : notes) {
         text += note + '\0';
     }
-    broadcast_text(messages, text);
+    broadcast(messages, text);
     notes.clear();
     for (std::size_t i = 0, end = 0; (end = text.find('\0', i)) != text.npos; i = end + 1) {
         notes.push_back(text.substr(i, end - i));

@@ -45,6 +45,7 @@ trainer::trainer(job const& about, rank_services const& services, std::unique_pt
       recovery_{services.record, services.clock},
       from_{std::move(from)},
       checkpoints_{about, services.data, services.inject, services.clock, self_, from_ ? std::optional{from_->step()} : std::nullopt},
+      changes_{about, services.record},
       so_far_{so_far}
 {
     resident_.begin_scales(about.items());
@@ -70,7 +71,7 @@ training_end trainer::run()
 {
     auto const planner = [this](auto const& holdings, auto const& in_force, auto const& departing) {
         auto const start = with_->clock.now();
-        auto result = planner_.plan_for(holdings, in_force, departing);
+        auto result = changes_.next() != nullptr ? changes_.next()->first_for(holdings) : planner_.plan_for(holdings, in_force, departing);
         trace(activity::plan, start);
         recovery_.took(&recovery_record::plan, start);
         return result;

@@ -19,6 +19,7 @@
 #include "executor/train/job.hpp"
 #include "executor/train/parts/clock_follower.hpp"
 #include "executor/train/parts/evaluation.hpp"
+#include "executor/train/parts/plan_changes.hpp"
 #include "executor/train/parts/profile_sweep.hpp"
 #include "executor/train/parts/recovery_log.hpp"
 #include "executor/train/parts/safety_copying.hpp"
@@ -101,6 +102,7 @@ private:
     outcome verdict(run_section const& action) const;
     bool data_are_checked_after(step_id step) const;
     std::vector<rank_id> departing() const;
+    void prepare_change(step_id after, std::vector<rank_id> const& leaving);
     void update_parameters(step_id step);
     void record_step(outcome found);
 
@@ -116,6 +118,7 @@ private:
     void keep_state_of_place(membership_plan const& next);
     void book_received(tensor_id arrived);
     void close_recovery(seconds first_instruction);
+    step_planner const& coming_planner() const { return changes_.next() != nullptr ? *changes_.next() : planner_; }
 
     // the end
     void evaluate(step_id step);
@@ -154,6 +157,7 @@ private:
     recovery_log recovery_;
     std::optional<checkpoint> from_;
     checkpointing checkpoints_;
+    plan_changes changes_;
     bool regroup_ = false;                     ///< by the plan in force: a rank that waits would help, so places are dealt again after the step
     exit_code error_of_lost_ = exit_code::done;  ///< that of an error in which ranks have ended, agreed; done: none
     std::int64_t earlier_contributions_ = 0;   ///< of this rank's earlier workers

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "executor/faults/fence.hpp"
+#include "executor/records/report.hpp"
 #include "executor/state/collectives.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -41,6 +42,7 @@ protocol_event trainer::perform(shrink const& action)
     auto const start = with_->clock.now();
     watchdog::wait const waits{with_->watch};
     messages_.reset();
+    changes_.drop();
     generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
     generation_ = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation_), action.departed));
     with_->record.set_reporter(is_reporter());
@@ -96,7 +98,7 @@ protocol_event trainer::perform(exchange_holdings const& action)
     auto const start = with_->clock.now();
     if (messages_) {  // between two steps
         messages_->begin_section();
-        recovery_.regroups(generation_->id, action.stamp.step, generation_->members);
+        recovery_.regroups(generation_->id, action.stamp.step, generation_->members, changes_.next() != nullptr ? changes_.text() : std::string{});
     } else {
         messages_ = std::make_unique<mpi::messenger>(*generation_, with_->heartbeat());
     }
@@ -112,7 +114,7 @@ void trainer::expect_same_plan()
 {
     auto digest = digest_of(*state_.next);
     if (clocks_.follows()) {
-        auto p = planner_.whole_step(*state_.next);
+        auto p = coming_planner().whole_step(*state_.next);
         if (auto chosen = clocks_.clocks_for(p, recovery_.is_open() && is_reporter())) {
             p.clocks = std::move(chosen->clocks);
         }
@@ -152,12 +154,12 @@ protocol_event trainer::perform(copy_state const&)
 /// Tensors and accumulators of the layers, or cells, that this rank holds from here on, and no others.
 void trainer::keep_state_of_place(membership_plan const& next)
 {
-    auto const& state = planner_.known().state;
+    auto const& collection = planner_.known().state;
     auto const mine = std::find_if(next.salvage.after.begin(), next.salvage.after.end(), [&](auto const& holds) { return holds.rank == self_; });
     auto const has_layer = [&](layer_id layer) { return std::binary_search(mine->layers.begin(), mine->layers.end(), layer); };
-    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
+    for (std::size_t t = 0; t < collection.tensors.size(); ++t) {
         tensor_id const id{static_cast<std::int32_t>(t)};
-        auto const& tensor = state.tensors[t];
+        auto const& tensor = collection.tensors[t];
         bool const needed = tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), has_layer);
         if (!needed) {
             resident_.drop(id);
@@ -169,9 +171,9 @@ void trainer::keep_state_of_place(membership_plan const& next)
             initialise(resident_, id, job_->config.train.seed);
         }
     }
-    for (std::size_t u = 0; u < state.uses.size(); ++u) {
+    for (std::size_t u = 0; u < collection.uses.size(); ++u) {
         use_id const use{static_cast<std::int32_t>(u)};
-        if (has_layer(state.uses[u].layer)) {
+        if (has_layer(collection.uses[u].layer)) {
             resident_.accumulator(use);
         } else {
             resident_.drop_accumulator(use);
@@ -183,6 +185,9 @@ protocol_event trainer::perform(merge_staging const&)
 {
     auto const start = with_->clock.now();
     auto const& next = *state_.next;
+    if (changes_.next() != nullptr) {
+        planner_ = changes_.merge(state_.now.step);
+    }
     keep_state_of_place(next);
     for (auto const& arrived : staged_) {
         resident_.merge(arrived.use, *arrived.sums);
@@ -236,7 +241,8 @@ void trainer::close_recovery(seconds first_instruction)
     if (first_instruction.count > 0) {
         trace(activity::first_instruction, recovery_.merged_at());
     }
-    recovery_.close(first_instruction, static_cast<std::int64_t>(generation_->communicators()));
+    auto const closed = recovery_.close(first_instruction, static_cast<std::int64_t>(generation_->communicators()));
+    changes_.finish(recovery_line(closed), is_reporter());
 }
 
 }  // namespace rheo::inline v0

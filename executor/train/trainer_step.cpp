@@ -2,6 +2,8 @@
 // What the trainer performs in a step: the section, the reduction of its totals, the vote, the update.
 #include "executor/train/trainer.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,8 +46,26 @@ protocol_event trainer::perform(run_section const& action)
     if (recovery_.is_open()) {
         close_recovery({});
     }
+    auto const found = verdict(action);
+    auto const leaving = departing();
+    if (found == outcome::commit || found == outcome::skip) {
+        prepare_change(step_id{action.stamp.step.value + 1}, leaving);
+    }
     with_->inject.at(fault_phase::decide, action.stamp.step, action.stamp.attempt);
-    return section_finished{verdict(action), checkpoints_.consents(), departing(), regroup_};
+    return section_finished{found, checkpoints_.consents(), leaving, regroup_ || changes_.next() != nullptr};
+}
+
+/// A change of the plan that is due after the step.
+void trainer::prepare_change(step_id after, std::vector<rank_id> const& leaving)
+{
+    std::vector<rank_id> staying;
+    std::copy_if(generation_->members.begin(), generation_->members.end(), std::back_inserter(staying),
+                 [&](rank_id rank) { return std::find(leaving.begin(), leaving.end(), rank) == leaving.end(); });
+    auto const start = with_->clock.now();
+    changes_.prepare(*messages_, planner_, {after, state_.plan, staying, is_reporter()}, attempt_.totals.reshape_requested);
+    if (changes_.next() != nullptr) {
+        trace(activity::plan, start);
+    }
 }
 
 /// This rank's row of the programs.
@@ -99,6 +119,7 @@ void trainer::reduce_totals(run_section const& action, std::int64_t contributed_
     auto& totals = now.totals;
     totals.stop_requested = with_->asked.to_stop();
     totals.checkpoint_wanted = checkpoints_.wants_one();
+    totals.reshape_requested = is_reporter() && changes_.is_requested();
     totals.device_clocks = sweep_.clocks();
     auto const changed_here = totals.stop_requested || totals.checkpoint_wanted || data_are_checked_after(step) ? with_->data.change() : std::nullopt;
     if (changed_here) {
@@ -208,6 +229,7 @@ protocol_event trainer::perform(update_state const& action)
     bool const commits = action.found == outcome::commit || action.found == outcome::stop;
     bool const redone = action.found == outcome::redo;
     checkpoints_.agreed(action.consents);
+    changes_.settled(step_id{step.value + 1}, is_reporter());
     if (commits) {
         update_parameters(step);
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include <unistd.h>
 
@@ -60,15 +61,17 @@ void recovery_log::shrunk(generation_id generation, step_id step, attempt_id att
     r.step = step;
     r.attempt = attempt;
     r.ranks = static_cast<int>(members.size());
+    change_.clear();  // one that was on its way is made later, in a record of its own
     r.left.insert(r.left.end(), departed.begin(), departed.end());
     auto const is_in = [](auto const& ranks, rank_id rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); };
     r.lost.clear();
     std::copy_if(before_.begin(), before_.end(), std::back_inserter(r.lost), [&](rank_id rank) { return !is_in(members, rank) && !is_in(r.left, rank); });
 }
 
-void recovery_log::regroups(generation_id generation, step_id step, std::span<rank_id const> members)
+void recovery_log::regroups(generation_id generation, step_id step, std::span<rank_id const> members, std::string const& change)
 {
     open(members);
+    change_ = change;
     open_->generation = generation;
     open_->step = step;
     open_->ranks = static_cast<int>(members.size());
@@ -81,6 +84,7 @@ void recovery_log::merged(membership_plan const& plan, merge_account const& acco
         return;
     }
     auto& r = *open_;
+    r.change += std::exchange(change_, {});
     r.pipelines = static_cast<int>(plan.pipelines.size());
     r.copied = plan.copies.certificate.moved.value + copied_for_departing_;
     copied_for_departing_ = account.goes_on ? r.copied : bytes{};
@@ -96,15 +100,15 @@ void recovery_log::merged(membership_plan const& plan, merge_account const& acco
     r.pairs_salvaged = r.pairs_total - r.pairs_missing;
 }
 
-void recovery_log::close(seconds first_instruction, std::int64_t communicators)
+recovery_record recovery_log::close(seconds first_instruction, std::int64_t communicators)
 {
     open_->first_instruction = first_instruction;
     ++recoveries_;
     open_->communicators = communicators;
     open_->memory = resident_memory();
     record_->recovery(*open_);
-    open_.reset();
     copied_for_departing_ = {};
+    return *std::exchange(open_, std::nullopt);
 }
 
 }  // namespace rheo::inline v0

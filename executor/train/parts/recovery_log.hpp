@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "executor/os/launch_clock.hpp"
@@ -45,13 +46,13 @@ public:
 
     /// Members are left out. @pre a record is open
     void shrunk(generation_id generation, step_id step, attempt_id attempt, std::span<rank_id const> members, std::span<rank_id const> departed);
-    /// Places change between two steps without a loss.
-    void regroups(generation_id generation, step_id step, std::span<rank_id const> members);
+    /// Places change between two steps without a loss. @param change of the plan that was asked for; empty: ranks that wait get places
+    void regroups(generation_id generation, step_id step, std::span<rank_id const> members, std::string const& change);
     void merged(membership_plan const& plan, merge_account const& account);
     seconds merged_at() const { return merged_at_; }
 
-    /// @param first_instruction from the merge to it; 0: there was none  @pre a record is open
-    void close(seconds first_instruction, std::int64_t communicators);
+    /// @param first_instruction from the merge to it; 0: there was none  @pre a record is open  @returns what was recorded
+    recovery_record close(seconds first_instruction, std::int64_t communicators);
 
     int recoveries() const { return recoveries_; }  ///< recorded so far
 
@@ -59,6 +60,7 @@ private:
     records* record_;
     launch_clock clock_;
     std::optional<recovery_record> open_;
+    std::string change_;                      ///< of the plan, until it is merged
     std::vector<rank_id> before_;             ///< members when it began
     seconds progress_;                        ///< when this rank last got something done
     seconds merged_at_;

@@ -4,12 +4,18 @@
 #include <utility>
 
 #include "executor/plan/planning.hpp"
+#include "rheo/planner/make_plan_on.hpp"
 
 namespace rheo::inline v0 {
 
-step_planner::step_planner(job const& about, plan first, replanning known)
-    : job_{&about}, first_{std::move(first)}, known_{std::move(known)}, rules_{membership_rules_of(about.config)}
+step_planner::step_planner(job const& about, run_config config, plan first, replanning known)
+    : job_{&about}, config_{std::move(config)}, first_{std::move(first)}, known_{std::move(known)}, rules_{membership_rules_of(config_)}
 {
+}
+
+membership_plan step_planner::first_for(std::vector<rank_holdings> const& holdings) const
+{
+    return plan_as_chosen(holdings, known_, rules_, recomposition_of(first_));
 }
 
 membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holdings, membership_plan const& in_force, std::vector<rank_id> const& departing) const
@@ -20,13 +26,7 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
         places += ranks_of(pipeline).size();
     }
     if (begins && holdings.size() == places && departing.empty()) {  // no rank has been lost yet: the configured plan
-        recomposition chosen;
-        chosen.pipelines = first_.pipelines;
-        chosen.spares = first_.spares;
-        for (auto const& work : first_.work) {
-            chosen.shares.push_back(static_cast<int>(work.size()));
-        }
-        return plan_as_chosen(holdings, known_, rules_, std::move(chosen));
+        return first_for(holdings);
     }
     return plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
 }
@@ -40,7 +40,7 @@ plan step_planner::whole_step(membership_plan const& on) const
         whole.recompute.every_stage = recomputes_stages(first_);
     }
     if (whole.pipelines != first_.pipelines || whole.work != first_.work) {
-        choose_recomputation(whole, job_->model, job_->config);
+        choose_recomputation(whole, job_->model, config_);
     }
     return whole;
 }

@@ -16,8 +16,11 @@ namespace rheo::inline v0 {
 
 class step_planner {
 public:
-    /// @param first the plan to begin with, for all ranks at launch
-    step_planner(job const& about, plan first, replanning known);
+    /// @param config with the keys of [plan] that `first` is from  @param first the plan to begin with, for all ranks
+    step_planner(job const& about, run_config config, plan first, replanning known);
+
+    /// The plan to begin with, for the members by what they hold.
+    membership_plan first_for(std::vector<rank_holdings> const& holdings) const;
 
     /// For the members by what they hold. @param in_force the one before; without pipelines at the start
     membership_plan plan_for(std::vector<rank_holdings> const& holdings, membership_plan const& in_force, std::vector<rank_id> const& departing) const;
@@ -33,10 +36,12 @@ public:
     /// The plans to which losses may lead.
     contingency_plans contingencies(membership_plan const& on) const { return {whole_step(on), on, known_, rules_}; }
 
+    run_config const& config() const { return config_; }
     replanning const& known() const { return known_; }
 
 private:
     job const* job_;
+    run_config config_;
     plan first_;
     replanning known_;
     membership_rules rules_;

@@ -22,6 +22,7 @@ void for_each_field(Totals& totals, Fields& fields)
     fields.first(totals.not_finite);
     fields.any(totals.stop_requested);
     fields.any(totals.checkpoint_wanted);
+    fields.any(totals.reshape_requested);
     fields.fewest(totals.device_clocks);
     fields.largest(totals.changed_file);
     fields.any(totals.leaving);

@@ -95,7 +95,7 @@ TEST_CASE("recovery_log: nothing is kept where no record is open")
     log.also_took(&recovery_record::copy, {0.0});
     log.merged(plan_that_copies(4096, 1), {.moved = {1}, .pairs_of_step = 5, .goes_on = true});
     CHECK(log.merged_at() >= seconds{100.0});
-    log.regroups(generation_id{3}, step_id{4}, ranks({0, 1, 2}));
+    log.regroups(generation_id{3}, step_id{4}, ranks({0, 1, 2}), "");
     log.merged(plan_that_copies(1, 0), {});
     log.close({}, 2);
     auto const r = kept.of_kind("recovery").front();

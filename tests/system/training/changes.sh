@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# changes.sh <rheo> <work folder>    a job changes its plan while it runs, in tensor, pipeline and data parallelism, and ends with the digest of one rank that
+# never changed: by plan.changes and by rheo reshape, with losses before, in and after a change, with ranks that leave and wait.
+set -u
+rheo=$1
+# shellcheck source=tests/system/training/on_shards.sh
+. "$(dirname "$0")/on_shards.sh"
+begin_on_shards "$2" 6 2 </dev/null
+changes() { # <number of changes> <run folder> <ranks> [arguments]
+  local count=$1
+  shift
+  same "$@"
+  expect "$1: changes" "$count" "$(grep -c '"change":' "$1/metrics.jsonl")"
+}
+single=(--set plan.pipelines=[2,2])
+changes 5 chain 4 --set plan.pipelines=[1,1,1,1] --set 'plan.changes=["1: tensor=2 pipelines=[2,2]", "2: tensor=4 pipelines=[4]", "3: tensor=[3,1] layers=[1,3]", "4: tensor=1 pipelines=[2,2]", "5: pipelines=[1,3] shares=[2,4]"]'
+as_planned chain
+changes 2 spares 5 "${single[@]}" --set plan.spares=1 --set 'plan.changes=["2: tensor=2 pipelines=[4]", "4: pipelines=[5] spares=0 tensor=[2,3]"]'
+changes 2 rendezvous 4 "${single[@]}" --set plan.schedule=zb-h1 --set run.rendezvous=true \
+  --set 'plan.changes=["1: tensor=[1,2,1]  pipelines=[3, 1]", "3: tensor=[1,3] pipelines=[1,3]"]'
+to_twos='plan.changes=["2: tensor=2"]'
+changes 1 lost-before 4 "${single[@]}" --set "$to_twos" --inject kill:1@1:backward
+changes 1 lost-in-copy 4 "${single[@]}" --set "$to_twos" --inject kill:2@2:copy
+changes 1 lost-after 4 "${single[@]}" --set "$to_twos" --inject kill:3@3:sum_gradient
+changes 1 two-lost 6 --set plan.pipelines=[2,4] --set "$to_twos" --inject kill:0@2:copy --inject kill:4@4:gather
+changes 1 left 6 --set plan.pipelines=[2,4] --set "$to_twos" --inject drain:0@1
+changes 0 too-few 4 "${single[@]}" --set 'plan.changes=["2: tensor=2 pipelines=[2,2]"]' --inject kill:2@1:forward
+expect "too few ranks: a sentence" 1 "$(grep -c 'stays as it is after step 2: tensor=2 pipelines=\[2,2\]: plan.pipelines = \[2, 2\] asks for 4 ranks, but the job has 3' too-few/metrics.jsonl)"
+
+# rheo reshape, of a job that runs: the answer is of this job, and its bits are those of one that was never asked.
+reshape() { "$rheo" reshape "$@" >reshape.out 2>&1; }
+refusal() { # <claim> <exit code> <sentence> [arguments of reshape]
+  local claim=$1 code=$2 sentence=$3
+  shift 3
+  reshape "$@"
+  expect "$claim: refused" "$code" $?
+  expect "$claim: a sentence" 1 "$(grep -cF "$sentence" reshape.out)"
+}
+long=(--set train.steps=250 --set plan.pipelines=[2,2] --set run.trace=false)
+train unasked 4 "${long[@]}"
+expect "the job that is not asked ends" 0 $?
+train asked 4 "${long[@]}" &
+job=$!
+reached asked 3
+refusal "a key of the bits" 2 "train.shards cannot change while a job runs; plan.pipelines, plan.tensor, plan.layers, plan.shares, plan.spares can" \
+  asked --set train.shards=2
+refusal "a value of no kind" 2 "plan.pipelines must be a list of whole numbers" asked --set pipelines=two
+refusal "more ranks than there are" 3 "plan.pipelines = [4, 4] asks for 8 ranks, but the job has 4" asked --set pipelines=[4,4]
+refusal "a degree above the grid" 3 "plan.tensor = 8 needs train.shards of 8 or more; it is 4" asked --set tensor=8 --set pipelines=[]
+reshape asked --set tensor=2 --set pipelines=[2,2]
+expect "a change" 0 $?
+expect "what it did" 1 "$(grep -c '^plan changed after step [0-9]* (tensor=2 pipelines=\[2,2\]), .* MiB copied: 4 ranks in 2 pipelines continued after' reshape.out)"
+reshape asked --set plan.tensor=[3,1] --set plan.pipelines=[4] --timeout 0
+expect "asked without waiting" 0 $?
+wait $job
+expect "the job that is asked ends" 0 $?
+alike "asked and unasked" asked unasked
+expect "two changes and two refusals" "2 2" "$(ls asked | grep -c '^reshape-.*done$') $(ls asked | grep -c '^reshape-.*refused$')"
+refusal "no job" 5 "no job runs there" asked --set tensor=2
+refusal "no run" 2 "is no run folder" nothing --set tensor=2
+exit $((failures > 0))
