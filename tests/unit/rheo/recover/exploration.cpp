@@ -99,7 +99,14 @@ TEST_CASE("exploration: all leave but one, and nothing is lost")
 TEST_CASE("exploration: regroup between steps, one kill")
 {
     job_settings job;
-    job.ranks = 3, job.steps = 2, job.kills = 1, job.regroups = true;
+    job.ranks = 3, job.steps = 2, job.kills = 1, job.regroups = 1;
+    check_all_hold(job, 10'000);
+}
+
+TEST_CASE("exploration: a plan changes twice, one kill")
+{
+    job_settings job;
+    job.ranks = 3, job.steps = 3, job.kills = 1, job.regroups = 2;
     check_all_hold(job, 10'000);
 }
 

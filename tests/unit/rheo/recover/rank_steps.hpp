@@ -158,7 +158,7 @@ private:
                 event.departing.push_back(rank_id{r});
             }
         }
-        event.regroup = job.regroups && now.step.value == 0 && rank.protocol.work != section_work::closing;
+        event.regroup = now.step.value < job.regroups && rank.protocol.work != section_work::closing;
         answer(event);
     }
 
