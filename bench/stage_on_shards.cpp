@@ -29,7 +29,7 @@ void stage_on_shards(benchmark::State& measured)
     resident_state state{info, backend};
     state.begin_scales(8);
     initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, 1);
-    auto const whole = backend.make_stage(model.layers, layer_id{0}, shape, 8, state);
+    auto const whole = backend.make_stage(model.layers, layer_id{0}, shape, 8, state, {}, {});
     activation kept{whole->layout()};
     for (std::size_t r = 0; r < kept.tokens.size(); ++r) {
         kept.tokens[r] = static_cast<std::int32_t>(r * 7919 % 50257);
