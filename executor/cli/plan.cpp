@@ -76,6 +76,7 @@ int plan(plan_options const& options)
     if (!first) {
         throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", options.config, first.error())};
     }
+    settle_degree(config, first->plan);
     auto const clocks = clocks_for(first->plan, config, static_cast<int>(model.layers.size()));
     first->plan.clocks = clocks.clocks;
     forecast_options asked{.node_size = config.plan.node_size};
@@ -84,6 +85,9 @@ int plan(plan_options const& options)
     }
     auto const forecast = make_forecast(first->plan, model, config, asked);
     std::cout << (options.json ? plan_as_json(first->plan, forecast) : format_plan(first->plan, model, config, forecast));
+    if (!options.json) {
+        fmt::print("{}", format_degrees(first->degrees, largest_group(first->plan)));
+    }
     if (!options.json && !clocks.clocks.empty()) {
         fmt::print("\nclocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones (plan --json has them)\n", clocks.time.count,
                    clocks.energy.count, 100.0 * (1.0 - clocks.energy / clocks.at_highest));

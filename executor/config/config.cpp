@@ -170,6 +170,10 @@ std::optional<invalid_key> check(run_config const& config)
                                fmt::format("plan.pipelines = {} has a pipeline of fewer than plan.min_ranks = {} ranks", plan.pipelines, plan.min_ranks)};
         }
     }
+    if (auto const& degrees = plan.tensor.values; degrees.size() > 1 && std::find(degrees.begin(), degrees.end(), 0) != degrees.end()) {
+        return invalid_key{"plan.tensor",
+                           fmt::format("plan.tensor = {} must name at least one rank for each position; 0, the planner's choice, stands alone", degrees)};
+    }
     if (!plan.layers.empty() && plan.pipelines.empty()) {
         return invalid_key{"plan.layers", fmt::format("plan.layers = {} cuts pipelines that plan.pipelines must name", plan.layers)};
     }

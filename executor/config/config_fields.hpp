@@ -111,8 +111,9 @@ void for_each_field(Config& c, Visit&& visit)
 
     visit("plan.schedule", c.plan.schedule, field_limits{}, "Schedule family (rheo schedule --list), or a file.");
     visit("plan.pipelines", c.plan.pipelines, between(1, 1 << 20), "Ranks of each pipeline, e.g. [2, 3]. Empty = chosen by the planner.");
-    visit("plan.tensor", c.plan.tensor, between(1, most_shards),
-          "Ranks that share each stage, at most train.shards: one number, or a list with one for each position, pipelines one after the other.");
+    visit("plan.tensor", c.plan.tensor, between(0, most_shards),
+          "Ranks that share each stage, at most train.shards: one number (0 = chosen by the planner), or a list with one for each position, pipelines one "
+          "after the other.");
     visit("plan.layers", c.plan.layers, between(1, 1 << 20), "Layers of each stage, pipelines one after the other. Empty = cut by the planner.");
     visit("plan.shares", c.plan.shares, between(1, 1 << 20), "Microbatches of each pipeline, e.g. [3, 5]. Empty = by speed.");
     visit("plan.failures", c.plan.failures, between(0, 1 << 10), "f: keep at least f + 1 pipelines whenever possible.");

@@ -13,6 +13,7 @@
 
 #include "executor/plan/plan_tables.hpp"
 #include "executor/plan/planning.hpp"
+#include "executor/plan/text_table.hpp"
 #include "rheo/model/exchange_traffic.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/grid.hpp"
@@ -131,6 +132,17 @@ std::string drawing_of(plan const& p)
     return text;
 }
 
+std::string format_degrees(std::span<tried_degree const> tried, int chosen)
+{
+    std::vector<text_row> rows;
+    for (auto const& one : tried) {
+        rows.push_back(
+            {{std::to_string(one.degree), one.error.empty() ? format_step(one.time) : std::string{"-"}}, one.degree == chosen ? "chosen" : one.error});
+    }
+    return rows.empty() ? std::string{}
+                        : "\ndegrees compared, for plan.tensor = 0 (steps as modelled)\n" + to_text({{"ranks share a stage"}, {"a step", true}}, rows);
+}
+
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config)
 {
     auto const known = make_replanning(model, config, static_cast<int>(ranks_of(p).size()));
@@ -163,6 +175,10 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
     text += fmt::format("\nplan       {}, schedule {}{}, {}, digest {}\n", format_sizes(p.pipelines), name_of(p.schedule),
                         p.recompute.every_stage ? " with activations recomputed" : "",
                         f.step ? "a step of " + format_step(f.step) : "a step whose time is not modelled", to_string(digest_of(p)));
+    if (f.parts) {
+        text += fmt::format("  of the ranks' time {:.0f} % is computation, {:.0f} % exchanges in groups, {:.0f} % waiting (as modelled)\n",
+                            100 * f.parts->computing, 100 * f.parts->exchanging, 100 * f.parts->waiting);
+    }
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.error.empty()) {

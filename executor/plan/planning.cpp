@@ -74,6 +74,13 @@ result<initial_plan> make_plan(model_description const& model, run_config const&
     return request ? make_plan(model, *request, ranks) : failure{request.error()};
 }
 
+void settle_degree(run_config& config, plan const& p)
+{
+    if (config.plan.tensor.is_one() || config.plan.tensor.is_automatic()) {
+        config.plan.tensor.values = {largest_group(p)};
+    }
+}
+
 std::string plan_error(plan const& p, model_description const& model, run_config const& config, int ranks)
 {
     auto const request = planning_request_of(model, config);
@@ -118,7 +125,7 @@ membership_rules membership_rules_of(run_config const& config) { return membersh
 
 result<changed_job> change_plan(model_description const& model, run_config config, membership_plan const& in_force, std::vector<rank_id> const& staying)
 {
-    auto const request = planning_request_of(model, config);
+    auto request = planning_request_of(model, config);
     if (!request) {
         return failure{request.error()};
     }
@@ -126,6 +133,8 @@ result<changed_job> change_plan(model_description const& model, run_config confi
     if (!made) {
         return failure{made.error()};
     }
+    settle_degree(config, *made);
+    request->tensor = config.plan.tensor;
     auto known = make_replanning(model, *request, static_cast<int>(staying.size()));
     auto first = with_fewest_moves(*std::move(made), staying, in_force.salvage.after, known, membership_rules_of(*request));
     return changed_job{std::move(config), std::move(first), std::move(known)};

@@ -30,6 +30,9 @@ std::string layer_profile_error(model_description const& model, run_config const
 /// @pre check_ranks(config, ranks) found nothing, ranks >= 1  @returns an error of the profile, too
 result<initial_plan> make_plan(model_description const& model, run_config const& config, int ranks);
 
+/// plan.tensor as the plan has it, where the planner chose it, or the plan is from a file.
+void settle_degree(run_config& config, plan const& p);
+
 /// Why a plan cannot be run; empty when it can.
 std::string plan_error(plan const& p, model_description const& model, run_config const& config, int ranks);
 

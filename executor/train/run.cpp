@@ -325,9 +325,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     auto [backend, data, fingerprint, power, failure] = open_rank(given, runs, self, first);
     auto config = given;
     config.power.blocking = power.blocking;  // in effect
-    if (config.plan.tensor.is_one()) {
-        config.plan.tensor.values = {largest_group(first)};  // of a plan from a file
-    }
+    settle_degree(config, first);
     startup begun;
     auto planned = digest_of(first);
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));

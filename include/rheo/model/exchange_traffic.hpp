@@ -46,6 +46,19 @@ constexpr bytes received_bytes(layer_description const& layer, microbatch_shape 
     return sum;
 }
 
+/// How often the members exchange something in a forward; as often in a backward.
+template <class OnlyWhenCalled = void>
+constexpr int exchange_count(layer_description const& layer, shard_group const& group)
+{
+    int count = 0;
+    if (!group.is_alone()) {
+        for (auto const& o : shards_of(layer, group).first().ops) {
+            count += o.kind != shard_op_kind::operation || o.own.kind == op_kind::cross_entropy ? 1 : 0;
+        }
+    }
+    return count;
+}
+
 /// Of all layers of a stage.
 template <class OnlyWhenCalled = void>
 constexpr bytes received_bytes(array_view<layer_description const> stage, microbatch_shape shape, dtype_policy const& policy, shard_group const& group)

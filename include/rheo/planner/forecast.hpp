@@ -12,6 +12,7 @@
 #include "rheo/pipeline/makespan_templates.hpp"
 #include "rheo/pipeline/survivability.hpp"
 #include "rheo/plan/memory_parts.hpp"
+#include "rheo/planner/step_parts.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
@@ -53,6 +54,7 @@ struct forecast {
     int node_size = 1;
     std::string profile{};                          ///< the file that all times follow; empty: they are modelled
     std::optional<seconds> step{};                  ///< of the plan; none where its pipelines were cut by hand
+    std::optional<step_parts> parts{};              ///< of that time, where ranks share stages
     std::vector<makespan_template> templates{};       ///< sizes in ranks
     std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
     std::vector<result<instantiation>>

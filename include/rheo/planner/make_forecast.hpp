@@ -16,6 +16,7 @@
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/forecast.hpp"
+#include "rheo/planner/group_prices.hpp"
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/make_replanning.hpp"
 #include "rheo/planner/planning_request.hpp"
@@ -111,7 +112,8 @@ loss_outcome outcome_of(array_view<rank_id const> lost, plan const& p, replannin
         outcome.only_copy = layer_of_cell(layer_id{static_cast<int>(gone - holders.begin())}, known.cells_per_layer);
     } else {
         outcome.next = plan_membership(survivors, p.pipelines, {}, known, rules);
-        outcome.step = step_of(outcome.next.pipelines, outcome.next.shares, known.ready);
+        outcome.step = known.regroup ? (outcome.next.time.count > 0 ? std::optional{outcome.next.time} : std::nullopt)
+                                     : step_of(outcome.next.pipelines, outcome.next.shares, known.ready);
     }
     return outcome;
 }
@@ -136,7 +138,7 @@ pair_outcomes outcomes_of_pairs(plan const& p, array_view<rank_id const> ranks, 
 
 }  // namespace detail
 
-/// What the plan leads to. @pre plan_error finds nothing; a measured profile says what sharing between the devices of a node takes
+/// What the plan leads to. @pre plan_error finds nothing; request.tensor is not the planner's any more; a measured profile says what sharing between the devices of a node takes
 template <class OnlyWhenCalled = void>
 forecast make_forecast(plan const& p, model_description const& model, planning_request const& request, forecast_options const& options = {})
 {
@@ -152,8 +154,14 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
         shares.push_back(static_cast<int>(work.size()));
     }
 
-    forecast answer{
-        .microbatches = even_share(request), .node_size = rules.node_size, .profile = request.profile_name, .step = step_of(p.pipelines, shares, known.ready)};
+    forecast answer{.microbatches = even_share(request), .node_size = rules.node_size, .profile = request.profile_name};
+    if (known.regroup) {
+        auto const time = time_of_step(p, model, request);
+        answer.step = time;
+        answer.parts = parts_of_step(p, model, request, time);
+    } else {
+        answer.step = step_of(p.pipelines, shares, known.ready);
+    }
     auto const device_memory = options.device_memory ? options.device_memory : request.memory_limit;
     answer.templates = templates_for(layers, request, {smallest, all}, 1, device_memory);
     if (options.node_size > 1 && all >= options.node_size) {

@@ -164,6 +164,8 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, planning_requ
 
 template <class OnlyWhenCalled = void>
 result<initial_plan> plan_of_groups(model_description const& model, planning_request const& request, int ranks);
+template <class OnlyWhenCalled = void>
+result<initial_plan> plan_of_best_degree(model_description const& model, planning_request request, int ranks);
 
 /// The plan for ranks 0 .. ranks-1, the last `spares` of them without a place. Where the loss of `failures` nodes would lose state, pipelines of
 /// the planner's choice are made of whole nodes, and ranks of those in request.pipelines exchange places.
@@ -171,6 +173,9 @@ result<initial_plan> plan_of_groups(model_description const& model, planning_req
 template <class OnlyWhenCalled = void>
 result<initial_plan> make_plan(model_description const& model, planning_request const& request, int ranks)
 {
+    if (request.tensor.is_automatic()) {
+        return plan_of_best_degree(model, request, ranks);
+    }
     if (!request.tensor.is_one()) {
         return plan_of_groups(model, request, ranks);
     }

@@ -45,17 +45,25 @@ result<recomposition> new_groups(model_description const& model, planning_reques
     return recomposition_of(*made);
 }
 
+/// The plan of pipelines with their shares.
+template <class OnlyWhenCalled = void>
+plan plan_of(std::vector<pipeline_instance> pipelines, std::vector<int> const& shares, model_description const& model, planning_request const& request)
+{
+    plan p{.schedule = request.schedule,
+           .pipelines = std::move(pipelines),
+           .work = deal(shares),
+           .spares = {},
+           .recompute = {.every_stage = request.recompute == recompute_policy::always},
+           .slices = request.microbatch.slices};
+    choose_recomputation(p, model, request);
+    return p;
+}
+
 /// Whether a pipeline of groups keeps within the memory limit when it runs all microbatches.
 template <class OnlyWhenCalled = void>
 bool fits_alone(pipeline_instance const& pipeline, model_description const& model, planning_request const& request)
 {
-    plan alone{.schedule = request.schedule,
-               .pipelines = {pipeline},
-               .work = deal(std::vector{request.microbatches}),
-               .spares = {},
-               .recompute = {.every_stage = request.recompute == recompute_policy::always},
-               .slices = request.microbatch.slices};
-    choose_recomputation(alone, model, request);
+    auto const alone = plan_of({pipeline}, {request.microbatches}, model, request);
     return memory_error(alone, model, request, ranks_of(alone).back().value + 1).empty();
 }
 
@@ -68,8 +76,14 @@ decltype(replanning::regroup) regrouping(model_description const& model, plannin
     }
     return [model, request](array_view<pipeline_instance const> before, std::vector<rank_id> const& staying) {
         auto const fits = [&](pipeline_instance const& pipeline) { return fits_alone(pipeline, model, request); };
-        auto repaired = repair_groups(before, staying, request.microbatches, request.failures, fits);
-        return repaired ? repaired : new_groups(model, request, staying);
+        auto next = repair_groups(before, staying, request.microbatches, request.failures, fits);
+        if (!next) {
+            next = new_groups(model, request, staying);
+        }
+        if (next) {
+            next->time = time_of_step(plan_of(next->pipelines, next->shares, model, request), model, request);
+        }
+        return next;
     };
 }
 

@@ -18,10 +18,11 @@
 namespace rheo::inline v0 {
 
 struct tensor_degrees {
-    std::vector<int> values{1};  ///< one for all positions, or one for each, pipelines one after the other
+    std::vector<int> values{1};  ///< one for all positions, or one for each, pipelines one after the other; 0 alone: the planner chooses one
 
     int largest() const { return values.empty() ? 1 : *std::max_element(values.begin(), values.end()); }
     bool is_one() const { return largest() == 1; }
+    bool is_automatic() const { return values == std::vector{0}; }
 
     friend bool operator==(tensor_degrees const&, tensor_degrees const&) = default;
 };

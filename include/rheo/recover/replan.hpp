@@ -28,6 +28,7 @@ struct recovery_plan {
     std::vector<int> shares;      ///< of a whole step's microbatches
     std::vector<rank_id> spares;  ///< members without a place
     bool degraded = false;  ///< fewer than f + 1 copies of each layer
+    seconds time{};         ///< modelled, of a step; 0: not known
     reshard_plan copies;    ///< of committed state, from what the members hold to what they are to hold
     salvage_plan salvage;
     std::string error;  ///< why there are no pipelines; no result<T>, because what can be salvaged is known without them
@@ -91,6 +92,7 @@ recovery_plan replan(array_view<rank_holdings const> holdings, replanning const&
     plan.shares = std::move(chosen->shares);
     plan.spares = std::move(chosen->spares);
     plan.degraded = chosen->degraded;
+    plan.time = chosen->time;
     request.pipelines = plan.pipelines;
     request.shares = plan.shares;
     plan.salvage = salvage(request);

@@ -18,6 +18,8 @@ same stages 4 --set plan.pipelines=[4] --set plan.tensor=2
 as_planned stages
 same uneven 6 --set plan.pipelines=[6] --set plan.tensor=[3,1,2] --set plan.layers=[1,3,1]
 same beside 5 --set plan.pipelines=[2,3] --set plan.tensor=[2,1,2]
+same chosen 4 --set plan.pipelines=[] --set plan.tensor=0
+expect "the degrees that were compared" 4 "$("$rheo" plan job.toml --ranks 4 --set plan.pipelines=[] --set plan.tensor=0 | sed -n '/^degrees compared/,$p' | grep -c ' ms')"
 "$rheo" plan job.toml --ranks 3 --set plan.pipelines=[3] --set plan.tensor=[2,1] --json >plan.json
 expect "a plan as a file" 0 $?
 same planned 3 --set plan.pipelines=[3] --plan plan.json

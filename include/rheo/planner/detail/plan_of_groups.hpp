@@ -1,37 +1,39 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The plan of a job whose stages several ranks share, for make_plan.hpp, which includes it: a group is planned in the place of a rank.
+// The plan of a job whose stages several ranks share, for make_plan.hpp, which includes it: a group is planned in the place of a rank, and the degree may
+// be the planner's.
 
 #include "rheo/model/grid.hpp"
+#include "rheo/planner/group_prices.hpp"
 #include "rheo/planner/make_plan.hpp"
 
 namespace rheo::inline v0 {
 
 namespace detail {
 
-/// The request with a group in the place of each rank. Memory is judged afterwards, as the ranks of groups need it. A group computes as many times as fast
-/// as it has ranks; what its exchanges take is not in the model.
+/// The request with a group in the place of each rank. Memory is judged afterwards, as the ranks of groups need it.
 template <class OnlyWhenCalled = void>
-planning_request request_of_groups(planning_request request, ranks_in_groups const& grouped)
+planning_request request_of_groups(planning_request request, model_description const& model, ranks_in_groups const& grouped)
 {
     std::size_t fewest = grouped.groups.front().size();
     for (auto const& group : grouped.groups) {
         fewest = std::min(fewest, group.size());
     }
     auto const degree = static_cast<int>(fewest);
+    request.profile = with_group_prices(planned_layers(model, request), model, request, degree);
+    for (auto& layer : request.profile) {
+        auto const shared = degree == 1 ? seconds{} : layer.all_reduce.back();
+        layer.forward = layer.forward / degree + shared;
+        layer.backward = layer.backward / degree + shared;
+        layer.boundary = {layer.boundary.count / degree};  // each member sends its strip
+    }
     request.node_size = request.node_size % degree == 0 ? request.node_size / degree : 1;
     request.tensor = {};
     request.min_ranks = (request.min_ranks + degree - 1) / degree;
     request.pipelines = grouped.pipelines;
     request.spares = 0;
     request.memory_limit.reset();
-    request.machine.device.compute.count *= degree;
-    request.machine.device.traffic.count *= degree;
-    for (auto& layer : request.profile) {
-        layer.forward = layer.forward / degree;
-        layer.backward = layer.backward / degree;
-    }
     return request;
 }
 
@@ -49,7 +51,7 @@ result<initial_plan> plan_of_groups(model_description const& model, planning_req
     if (!grouped) {
         return failure{grouped.error()};
     }
-    auto made = make_plan(model, detail::request_of_groups(request, *grouped), static_cast<int>(grouped->groups.size()));
+    auto made = make_plan(model, detail::request_of_groups(request, model, *grouped), static_cast<int>(grouped->groups.size()));
     if (!made) {
         return made;
     }
@@ -69,7 +71,34 @@ result<initial_plan> plan_of_groups(model_description const& model, planning_req
     if (auto error = detail::memory_error(p, model, request, ranks); !error.empty()) {
         return failure{std::move(error)};
     }
+    made->time = time_of_step(p, model, request);
     return made;
+}
+
+/// The plan of the degree with the shortest modelled step, of those with as many pipelines as the request wants (plan.tensor = 0). All degrees are in its
+/// `degrees`. @returns why none can be planned
+template <class OnlyWhenCalled>
+result<initial_plan> plan_of_best_degree(model_description const& model, planning_request request, int ranks)
+{
+    auto const most = std::min({grid_of(model), ranks - request.spares, request.node_size > 1 ? request.node_size : ranks});
+    result<initial_plan> best = failure{"none"};
+    std::vector<tried_degree> tried;
+    for (int degree = 1; degree <= most; ++degree) {
+        request.tensor.values = {degree};
+        auto made = make_plan(model, request, ranks);
+        if (made) {
+            made->time = time_of_step(made->plan, model, request);
+        }
+        tried.push_back({degree, made ? made->time : seconds{}, made.error()});
+        if (made && (!best || (best->degraded && !made->degraded) || (best->degraded == made->degraded && made->time < best->time))) {
+            best = std::move(made);
+        }
+    }
+    if (!best) {
+        return failure{"plan.tensor = 0: no number of ranks can share stages, 1 to " + std::to_string(most) + "; alone, " + tried.front().error};
+    }
+    best->degrees = std::move(tried);
+    return best;
 }
 
 }  // namespace rheo::inline v0

@@ -151,3 +151,80 @@ TEST_CASE("tensor_degrees: any rank of a group can be lost")
     REQUIRE(single);
     CHECK(make_forecast(single->plan, wide, alone).ranks.front().only_copy);
 }
+
+TEST_CASE("tensor_degrees: the planner takes the shortest step")
+{
+    planning_request request{.schedule = one_f_one_b{}, .microbatches = 8, .tensor = {{0}}, .failures = 0};
+    auto const chosen = make_plan(wide, request, 4);
+    REQUIRE(chosen);
+    REQUIRE(chosen->degrees.size() == 4);
+    auto shortest = chosen->time;
+    for (auto const& one : chosen->degrees) {
+        if (one.error.empty()) {
+            shortest = std::min(shortest, one.time);
+        }
+    }
+    CHECK(chosen->time == shortest);
+    CHECK(time_of_step(chosen->plan, wide, request) == shortest);
+
+    request.pipelines = {4};  // of single ranks it has a bubble
+    request.machine.between_nodes = {{1e-9}, {1e15}};
+    auto const free = make_plan(wide, request, 4);
+    REQUIRE(free);
+    CHECK(largest_group(free->plan) == 4);
+    request.machine.between_nodes = {{1.0}, {1e3}};
+    auto const dear = make_plan(wide, request, 4);
+    REQUIRE(dear);
+    CHECK(largest_group(dear->plan) == 1);
+}
+
+TEST_CASE("tensor_degrees: memory binds before time")
+{
+    planning_request request{.schedule = one_f_one_b{}, .microbatches = 8, .tensor = {{0}}, .failures = 0};
+    request.machine.between_nodes = {{1.0}, {1e3}};
+    auto const needed = [&](plan const& p) {
+        bytes most;
+        for (auto const rank : ranks_of(p)) {
+            auto parts = memory_parts_of(p, wide, request.microbatch, request.policy, rank);
+            parts.workspace = {};
+            most = std::max(most, needed_bytes(parts));
+        }
+        return most;
+    };
+    request.pipelines = {4};
+    request.tensor = {{4}};
+    auto const shared = make_plan(wide, request, 4);
+    request.tensor = {{1}};
+    auto const single = make_plan(wide, request, 4);
+    REQUIRE(shared);
+    REQUIRE(single);
+    REQUIRE(needed(shared->plan) < needed(single->plan));
+    request.tensor = {{0}};
+    request.memory_limit = needed(shared->plan);
+    auto const chosen = make_plan(wide, request, 4);
+    REQUIRE(chosen);
+    CHECK(largest_group(chosen->plan) > 1);
+    CHECK_FALSE(chosen->degrees.front().error.empty());
+    request.memory_limit = bytes{10000};
+    CHECK(make_plan(wide, request, 4).error().starts_with("plan.tensor = 0: no number of ranks can share stages, 1 to 4; alone, "));
+}
+
+TEST_CASE("tensor_degrees: parts of a step add up")
+{
+    for (std::vector<int> const& tensor : {std::vector{2}, std::vector{3, 1}, std::vector{1, 1, 2}}) {
+        planning_request const request{.schedule = one_f_one_b{}, .microbatches = 8, .pipelines = {4}, .tensor = {tensor}, .failures = 0};
+        auto const made = make_plan(wide, request, 4);
+        REQUIRE(made);
+        CHECK(made->time == time_of_step(made->plan, wide, request));
+        auto const parts = parts_of_step(made->plan, wide, request, made->time);
+        CHECK(parts.computing > 0);
+        CHECK(parts.exchanging > 0);
+        CHECK(parts.waiting > 0);
+        CHECK(parts.computing + parts.exchanging + parts.waiting == Approx(1.0));
+        auto const forecast = make_forecast(made->plan, wide, request);
+        CHECK(forecast.step == made->time);
+        for (auto const& outcome : forecast.ranks) {
+            CHECK((outcome.only_copy || outcome.step > seconds{}));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What stages of several ranks take: each layer in the time of the member with most shards, and the exchanges inside it. A gather and a sum move what one
+// all-reduce of the layer's output moves (Korthikanti et al. 2022, section 4.2), so a measured profile prices them by its all-reduce; else they take the
+// bytes that a member receives over the modelled link, and its latency each.
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "rheo/model/exchange_traffic.hpp"
+#include "rheo/model/grid.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/partition/layer_profile.hpp"
+#include "rheo/partition/split_makespan.hpp"
+#include "rheo/partition/stage_prices.hpp"
+#include "rheo/pipeline/shares.hpp"
+#include "rheo/plan/pipeline_schedule.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/planner/job_templates.hpp"
+#include "rheo/planner/planning_request.hpp"
+#include "rheo/planner/step_parts.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+/// The exchanges of a layer in one direction, by a member of a group of so many ranks. @param planned the layer as planning sees it
+template <class OnlyWhenCalled = void>
+seconds exchange_time(layer_description const& layer, layer_profile const& planned, planning_request const& request, int degree)
+{
+    auto const group = even_group(layer.shards, degree, degree - 1);
+    auto const exchanges = exchange_count<OnlyWhenCalled>(layer, group);
+    if (auto const place = static_cast<std::size_t>(degree) - 2; !request.profile.empty() && place < planned.all_reduce.size()) {
+        return planned.all_reduce[place] * (exchanges / 2.0);
+    }
+    auto const link = request.node_size > 1 ? request.machine.in_node : request.machine.between_nodes;
+    return link.latency * exchanges + received_bytes(layer, request.microbatch, request.policy, group) / link.bandwidth / 2.0;
+}
+
+/// The layers with what it takes to share each between 2 .. `most` ranks, in each direction: exchanges, and the work of the member with most shards beyond
+/// an even part. @pre most <= the model's grid
+template <class OnlyWhenCalled = void>
+std::vector<layer_profile> with_group_prices(std::vector<layer_profile> layers, model_description const& model, planning_request const& request, int most)
+{
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+        auto& layer = layers[l];
+        std::vector<seconds> prices;
+        for (int degree = 2; degree <= most; ++degree) {
+            auto const grid = model.layers[l].shards;
+            auto const largest = static_cast<double>((grid + degree - 1) / degree) / grid;
+            prices.push_back(exchange_time(model.layers[l], layer, request, degree) + (layer.forward + layer.backward) * ((largest - 1.0 / degree) / 2.0));
+        }
+        layer.all_reduce = std::move(prices);
+    }
+    return layers;
+}
+
+/// Modelled time of a whole step on the plan's pipelines, whose stages have any degrees: that of the longest pipeline, messages and exchanges included.
+template <class OnlyWhenCalled = void>
+seconds time_of_step(plan const& p, model_description const& model, planning_request const& request)
+{
+    auto const most = largest_group(p);
+    auto const prices = make_stage_prices(with_group_prices(planned_layers(model, request), model, request, most), request.machine.between_nodes, most);
+    seconds longest;
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        std::vector<int> devices;
+        for (stage_id stage{0}; stage.value < stage_count(p.pipelines[i].cuts); ++stage) {  // of one copy of the model
+            devices.push_back(static_cast<int>(p.pipelines[i].stages[at(stage)].size()));
+        }
+        if (!p.work[i].empty()) {
+            longest = std::max(longest, makespan_of(prices, schedule_of(p, i).compute, p.pipelines[i].cuts, devices));
+        }
+    }
+    return longest;
+}
+
+/// @param time of the step, as time_of_step has it, above 0
+template <class OnlyWhenCalled = void>
+step_parts parts_of_step(plan const& p, model_description const& model, planning_request const& request, seconds time)
+{
+    auto const layers = planned_layers(model, request);
+    double all = 0, computing = 0, exchanging = 0;
+    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        auto const& pipeline = p.pipelines[i];
+        auto const microbatches = static_cast<double>(p.work[i].size());
+        all += time.count * static_cast<double>(ranks_of(pipeline).size());
+        for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {
+            auto const degree = static_cast<int>(pipeline.stages[at(stage)].size());
+            for (auto l = layers_of(pipeline.cuts, stage).begin; l < layers_of(pipeline.cuts, stage).end; ++l) {
+                auto const& layer = layers[at(l)];
+                computing += microbatches * (layer.forward + layer.backward).count;
+                if (degree > 1) {
+                    exchanging += microbatches * degree * 2 * exchange_time(model.layers[at(l)], layer, request, degree).count;
+                }
+            }
+        }
+    }
+    return {computing / all, exchanging / all, 1 - (computing + exchanging) / all};
+}
+
+}  // namespace rheo::inline v0
