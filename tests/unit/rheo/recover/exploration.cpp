@@ -3,6 +3,7 @@
 // same with each rule of the protocol taken away, which must be seen.
 #include "exploration.hpp"
 
+#include "rheo/pipeline/repair_groups.hpp"
 #include "support/catch.hpp"
 
 using namespace small_job;
@@ -50,6 +51,19 @@ recovery_plan plan_really(std::vector<rank_holdings> const& holdings, job_settin
     known.ready.templates.push_back(make_template({layer_id{0}, layer_id{2}}, times));
     known.ready.templates.push_back(make_template({layer_id{0}, layer_id{1}, layer_id{2}}, times));
     return replan(holdings, known);
+}
+
+/// The same with groups of two ranks, which are repaired.
+recovery_plan plan_groups_really(std::vector<rank_holdings> const& holdings, job_settings const& job)
+{
+    replanning known{state(), layers, {}, {1, job.microbatches}, bytes{12}, {}};
+    known.cells_per_layer = 2;
+    std::vector<rank_id> ranks;
+    for (auto const& holds : holdings) {
+        ranks.push_back(holds.rank);
+    }
+    std::vector const before{group_of({rank_id{0}, rank_id{1}}), group_of({rank_id{2}, rank_id{3}})};
+    return replan(holdings, known, repair_groups(before, ranks, job.microbatches, 1, [](pipeline_instance const&) { return true; }));
 }
 
 }  // namespace
@@ -110,10 +124,35 @@ TEST_CASE("exploration: a plan changes twice, one kill")
     check_all_hold(job, 10'000);
 }
 
+TEST_CASE("exploration: two groups of two ranks, two kills")
+{
+    auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));
+    job.section.groups = true;
+    auto const found = check_all_hold(job);
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::state_lost)] > 0);
+}
+
+TEST_CASE("exploration: groups by the library's own repair")
+{
+    job_settings job;
+    job.section.groups = true;
+    job.planned = plan_groups_really;
+    check_all_hold(job);
+}
+
+TEST_CASE("exploration: groups change their places, one kill")
+{
+    job_settings job;
+    job.ranks = 4, job.steps = 2, job.kills = 1, job.regroups = 1;
+    job.section.groups = true;
+    auto const found = check_all_hold(job);
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::state_lost)] == 0);
+}
+
 TEST_CASE("exploration: redundant pipeline, two kills")
 {
     job_settings job;
-    job.ranks = 3, job.steps = 2, job.planner = manners::single, job.safety = true;
+    job.ranks = 3, job.steps = 2, job.planner = manners::single, job.section.safety = true;
     check_all_hold(job, 10'000);
 }
 
@@ -141,6 +180,13 @@ TEST_CASE("exploration: without a rule the harm is seen")
         auto job = restless(manners::keep);
         job.steps = 2, job.kills = 0, job.wants_to_leave = 1;
         check_harm<protocol_rules{.requests_are_reduced = false}>(property::waits_end, job);
+    }
+    SECTION("a backward books at its end, behind its exchange")
+    {
+        auto job = restless(manners::keep);
+        job.section.groups = job.section.books_late = true, job.kills = 1;
+        auto const found = explore(job, property::counted_once, 500'000);
+        CHECK(found.broken(property::counted_once) != nullptr);
     }
     SECTION("forgetting a layer that was received")
     {

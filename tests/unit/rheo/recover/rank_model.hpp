@@ -40,14 +40,14 @@ struct job_settings {
     manners planner = manners::keep;
     int wants_to_leave = -1;  ///< this rank, from the first step on
     int regroups = 0;         ///< after so many first steps every rank gets another place, though none leaves; after the second its first one again
-    bool safety = false;      ///< where there is one pipeline, each layer is kept by a second rank, too
+    section_manners section{};
     recovery_plan (*planned)(std::vector<rank_holdings> const& holdings, job_settings const&) = nullptr;
 };
 
 inline recovery_plan plan_for(std::vector<rank_holdings> const& holdings, std::vector<rank_id> const& departing, job_settings const& job)
 {
     auto const turn = job.regroups > 0 && holdings.front().version.value % 2 == 1;
-    return job.planned != nullptr ? job.planned(holdings, job) : plan_simply(holdings, job.microbatches, job.planner, departing, turn);
+    return job.planned != nullptr ? job.planned(holdings, job) : plan_simply(holdings, job.microbatches, job.planner, departing, turn, job.section.groups);
 }
 
 /// Two bits per microbatch: how often it is in.

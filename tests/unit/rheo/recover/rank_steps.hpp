@@ -26,7 +26,7 @@ struct rank_steps {
     {
         auto const& s = rank.protocol;
         switch (s.phase) {
-        case protocol_phase::section: return {operations(s, job.safety)[rank.done].inputs};
+        case protocol_phase::section: return {operations(s, job.section)[rank.done].inputs};
         case protocol_phase::exchanging: {
             std::vector<message_name> all;
             for (auto const member : s.members) {
@@ -71,7 +71,7 @@ struct rank_steps {
     {
         auto& s = rank.protocol;
         switch (s.phase) {
-        case protocol_phase::section: operate(operations(s, job.safety)[rank.done], contents); return go_on_with_section();
+        case protocol_phase::section: operate(operations(s, job.section)[rank.done], contents); return go_on_with_section();
         case protocol_phase::exchanging: return hear(names, contents);
         case protocol_phase::copying: return copy_in(names, contents);
         default: return act();
@@ -146,7 +146,7 @@ private:
 
     void go_on_with_section()
     {
-        auto const list = operations(rank.protocol, job.safety);
+        auto const list = operations(rank.protocol, job.section);
         if (rank.done < list.size()) {
             return;
         }
@@ -187,11 +187,13 @@ private:
                 throw violation{property::counted_once, "a section continues from a message of another attempt"};
             }
         }
-        if (op.effect == operation::effects::contributes) {
+        if (op.effect == operation::effects::contributes || op.effect == operation::effects::adds) {
             if (count_in(rank.own[at(op.use)], op.microbatch.value) != 0) {
                 throw violation{property::counted_once, "a microbatch is added to an accumulator that has it"};
             }
             rank.own[at(op.use)] = added(rank.own[at(op.use)], static_cast<std::uint16_t>(1U << (2 * op.microbatch.value)));
+        }
+        if (op.effect == operation::effects::contributes || op.effect == operation::effects::books) {
             note(rank.protocol, contributed{op.use, op.microbatch});
         }
         if (op.effect == operation::effects::reduces) {

@@ -4,6 +4,7 @@
 // The smallest job in which everything that can go wrong with a recovery can happen: two layers, each
 // with a parameter of its own and both using a tied one; four ranks as two pipelines of two stages.
 // And what a rank does in a section of it, as a list of operations that are either done or not.
+// With groups the two layers are the two cells of one layer: two ranks share its stage and exchange inside each microbatch.
 
 #include <algorithm>
 #include <cstddef>
@@ -42,6 +43,9 @@ inline pipeline_instance pipeline_of(std::vector<rank_id> const& ranks)
     return result;
 }
 
+/// A pipeline whose one stage the ranks share, a cell each; a rank alone has both.
+inline pipeline_instance group_of(std::vector<rank_id> const& ranks) { return {{layer_id{0}, layer_id{1}}, {ranks}}; }
+
 enum class manners : std::uint8_t {
     keep,    ///< survivors keep their places where they can
     rotate,  ///< places are reassigned from the highest rank down, so that nearly everything moves
@@ -53,10 +57,11 @@ enum class manners : std::uint8_t {
 /// survivors `keep` and `spare` make two full copies, `rotate` one pipeline of two. Ranks that depart get no place; with `turn`
 /// every rank gets the place of its neighbour.
 inline recovery_plan plan_simply(std::vector<rank_holdings> const& holdings, int microbatches, manners how, std::vector<rank_id> const& departing = {},
-                                 bool turn = false)
+                                 bool turn = false, bool groups = false)
 {
+    auto const pipeline_of = groups ? group_of : small_job::pipeline_of;
     recovery_plan plan;
-    salvage_request request{holdings, &state(), {}, {}, layers, microbatches};
+    salvage_request request{holdings, &state(), {}, {}, layers, microbatches, 1, groups ? 2 : 1};
     plan.salvage = salvage(request);
     if (!plan.salvage.lost.empty()) {
         return plan;
@@ -132,7 +137,7 @@ struct message_name {
 
 /// Waits for its inputs, then does what it does, then sends; done or not done, nothing between.
 struct operation {
-    enum class effects : std::uint8_t { none, contributes, reduces, records, keeps } effect = effects::none;
+    enum class effects : std::uint8_t { none, contributes, adds, books, reduces, records, keeps } effect = effects::none;
     use_id use{};
     microbatch_id microbatch{};
     std::vector<message_name> inputs{};
@@ -184,9 +189,61 @@ inline void append_safety_copies(protocol_state<recovery_plan> const& s, std::ve
     list.push_back(keep);
 }
 
+/// What sections do besides.
+struct section_manners {
+    bool safety = false;      ///< where there is one pipeline, each layer is kept by a second rank, too
+    bool groups = false;      ///< two ranks of a pipeline share one stage
+    bool books_late = false;  ///< wrong: a backward books at its end what it has added between its exchanges
+};
+
+/// The rank of the pipeline that runs a layer, or cell.
+inline rank_id runner_of(pipeline_instance const& pipeline, layer_id layer, bool groups)
+{
+    auto const& members = pipeline.stages.front();
+    return groups ? members[members.size() == 1 ? 0 : at(layer)] : holders_of(pipeline, std::span{&layer, 1}).front();
+}
+
+/// The work of a member: in each forward an exchange with the other; in each backward one between the contributions to the parameter that both use and
+/// to its own.
+inline void append_group_work(protocol_state<recovery_plan> const& s, pipeline_instance const& pipeline, std::vector<microbatch_work> const& work,
+                              bool books_late, std::vector<operation>& list)
+{
+    using effects = operation::effects;
+    auto const& members = pipeline.stages.front();
+    auto const exchange = [&](message_kind kind, microbatch_id m) {
+        for (auto const other : members) {
+            if (other != s.self) {
+                list.push_back({.outputs = {{other, kind, m.value}}});
+                list.push_back({.inputs = {{other, kind, m.value}}});
+            }
+        }
+    };
+    for (auto const w : work) {
+        exchange(message_kind::activation, w.microbatch);
+    }
+    for (auto const w : work) {
+        std::vector<operation> booked;
+        for (int const own : {1, 0}) {
+            for (layer_id cell{0}; cell.value < layers; ++cell) {
+                use_id const use{2 * cell.value + own};
+                if (runner_of(pipeline, cell, true) == s.self && wanted(s, use, w.microbatch)) {
+                    list.push_back({books_late ? effects::adds : effects::contributes, use, w.microbatch});
+                    booked.push_back({effects::books, use, w.microbatch});
+                }
+            }
+            if (own == 1) {
+                exchange(message_kind::gradient, w.microbatch);
+            }
+        }
+        if (books_late) {
+            list.insert(list.end(), booked.begin(), booked.end());
+        }
+    }
+}
+
 /// The operations of a section at one rank. The forward and backward passes are those of a fill-and-drain
 /// schedule; sums are posted after all own work and awaited after that; then flags (with norms) of all to all.
-inline std::vector<operation> operations(protocol_state<recovery_plan> const& s, bool safety = false)
+inline std::vector<operation> operations(protocol_state<recovery_plan> const& s, section_manners how = {})
 {
     using effects = operation::effects;
     std::vector<operation> list;
@@ -194,7 +251,7 @@ inline std::vector<operation> operations(protocol_state<recovery_plan> const& s,
         list.push_back({effects::records});
         return list;
     }
-    safety = safety && s.plan.pipelines.size() == 1;
+    bool const safety = how.safety && s.plan.pipelines.size() == 1;
     if (safety && s.work == section_work::remainder) {
         append_safety_copies(s, list);
     }
@@ -210,7 +267,11 @@ inline std::vector<operation> operations(protocol_state<recovery_plan> const& s,
         } else {
             work = s.plan.salvage.work[p];
         }
-        for (int stage = 0; stage < stage_count(pipeline.cuts); ++stage) {
+        auto const& members = pipeline.stages.front();
+        if (how.groups && std::find(members.begin(), members.end(), s.self) != members.end()) {
+            append_group_work(s, pipeline, work, how.books_late, list);
+        }
+        for (int stage = 0; !how.groups && stage < stage_count(pipeline.cuts); ++stage) {
             auto const rank_of = [&](int other) { return pipeline.stages[static_cast<std::size_t>(other)].front(); };
             if (rank_of(stage) != s.self) {
                 continue;
@@ -254,7 +315,7 @@ inline std::vector<operation> operations(protocol_state<recovery_plan> const& s,
         std::vector<rank_id> holders;
         for (auto const& pipeline : s.plan.pipelines) {
             for (auto const layer : state().tensors[at(tensor)].layers) {
-                auto const rank = holders_of(pipeline, std::span{&layer, 1}).front();
+                auto const rank = runner_of(pipeline, layer, how.groups);
                 bool seen = false;
                 for (auto const h : holders) {
                     seen = seen || h == rank;
