@@ -115,7 +115,8 @@ page_block recovery_table(std::vector<json const*> const& recoveries)
         rows.push_back({cause_of(*r), std::to_string(count_of(*r, "step") + 1), std::to_string(count_of(*r, "ranks")),
                         std::to_string(count_of(*r, "pipelines")), fmt::format("{:.1f} ms", in_milliseconds(duration_of(*r, "total_s"))),
                         fmt::format("{:.2f} MiB", in_mebibytes({count_of(*r, "copied_bytes")})),
-                        fmt::format("{} of {}", count_of(*r, "pairs_salvaged"), count_of(*r, "pairs_total"))});
+                        r->value("lost", std::vector<int>{}).empty() ? std::string{"-"}
+                                                                     : fmt::format("{} of {}", count_of(*r, "pairs_salvaged"), count_of(*r, "pairs_total"))});
     }
     return table_block(columns, std::move(rows));
 }

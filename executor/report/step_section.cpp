@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -25,9 +26,17 @@ struct chosen_step {
     seconds computing;  ///< of all ranks
 };
 
-/// The step of median length among those that one generation committed at the first attempt.
-std::optional<chosen_step> step_of_generation(run_folder const& run, generation_id generation)
+/// Steps under one plan: of a generation, between changes of the plan.
+struct steps_of_plan {
+    generation_id generation;
+    std::int64_t begin = 0;
+    std::int64_t end = std::numeric_limits<std::int64_t>::max();
+};
+
+/// The step of median length among those that were committed at the first attempt.
+std::optional<chosen_step> median_step(run_folder const& run, steps_of_plan const& steps)
 {
+    auto const generation = steps.generation;
     std::map<std::int64_t, std::pair<seconds, seconds>> spans;  // step -> first start, last end
     for (auto const& e : run.events) {
         if (e.generation == generation && (is_instruction(e.activity) || e.activity == activity::update)) {
@@ -39,7 +48,7 @@ std::optional<chosen_step> step_of_generation(run_folder const& run, generation_
     std::vector<std::pair<double, std::int64_t>> lengths;
     for (auto const* s : run.of_kind("step")) {
         auto const found = spans.find(s->value("step", std::int64_t{-1}));
-        if (found != spans.end() && s->value("attempt", 0) == 0) {
+        if (found != spans.end() && found->first >= steps.begin && found->first < steps.end && s->value("attempt", 0) == 0) {
             lengths.emplace_back((found->second.second - found->second.first).count, found->first);
         }
     }
@@ -95,7 +104,7 @@ chosen_step planned_step(plan const& p, model_description const& model, run_conf
     return result;
 }
 
-std::string step_text(chosen_step const& step) { return fmt::format("step {}, the median of the first generation.", step.events.front().step.value + 1); }
+std::string step_text(chosen_step const& step) { return fmt::format("step {}, the median of those under the first plan.", step.events.front().step.value + 1); }
 
 /// Both steps on axes of equal length: beside each other in a wide window, one below the other in a narrow one.
 page_block side_by_side(chosen_step planned, chosen_step measured)
@@ -125,7 +134,16 @@ page_block step_section(run_folder const& run, std::optional<model_description> 
             last = last ? std::max(*last, e.generation) : e.generation;
         }
     }
-    auto const measured = first ? step_of_generation(run, *first) : std::nullopt;
+    steps_of_plan under_first{first.value_or(generation_id{})};
+    steps_of_plan under_last{last.value_or(generation_id{})};
+    for (auto const* r : run.of_kind("recovery")) {
+        if (r->value("lost", std::vector<int>{}).empty()) {  // between two steps, which may be in one generation
+            auto const step = r->value("step", std::int64_t{0});
+            under_first.end = std::min(under_first.end, step);
+            under_last.begin = std::max(under_last.begin, step);
+        }
+    }
+    auto const measured = first ? median_step(run, under_first) : std::nullopt;
     for (auto const& message : run.left_out) {
         blocks.push_back(error_block(fmt::format("Left out, with what follows it: {}.", message)));
     }
@@ -140,9 +158,9 @@ page_block step_section(run_folder const& run, std::optional<model_description> 
         blocks.push_back(note_block("Measured: " + step_text(*measured)));
         blocks.push_back(lanes_block(measured->events, measured->lanes));
     }
-    if (*last != *first) {
-        if (auto const after = step_of_generation(run, *last)) {
-            blocks.push_back(note_block(fmt::format("Measured after the last recovery: step {}.", after->events.front().step.value + 1)));
+    if (*last != *first || under_last.begin > 0) {
+        if (auto const after = median_step(run, under_last)) {
+            blocks.push_back(note_block(fmt::format("Measured under the last plan: step {}.", after->events.front().step.value + 1)));
             blocks.push_back(lanes_block(after->events, after->lanes));
         }
     }
