@@ -2,7 +2,7 @@
 
 // The failure tests of the executor, from outside: jobs under mpirun that lose ranks and must end with the
 // bits of the undisturbed job.
-//   campaign same_bits|phases|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed of the random times>]
+//   campaign same_bits|phases|groups|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed of the random times>]
 // RHEO_MPIRUN names the launcher. A run that is wrong keeps its folder; one that hangs is stopped at its
 // deadline, and says where its processes stood.
 
@@ -22,6 +22,7 @@ int main(int argc, char** argv)
     std::map<std::string_view, std::function<bool(campaign::driver&)>> const campaigns{
         {"same_bits", campaign::same_bits},
         {"phases", campaign::phases_hit},
+        {"groups", campaign::groups_hit},
         {"families", [](campaign::driver& drive) { return campaign::families(drive, false); }},
         {"slices", [](campaign::driver& drive) { return campaign::slices(drive, false); }},
         {"all_families", [](campaign::driver& drive) { return campaign::families(drive, true) && campaign::slices(drive, true); }},
@@ -35,7 +36,7 @@ int main(int argc, char** argv)
     if (which == campaigns.end() || std::getenv("RHEO_MPIRUN") == nullptr) {
         std::fprintf(
             stderr,
-            "campaign same_bits|phases|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed>], with RHEO_MPIRUN in the environment\n");
+            "campaign same_bits|phases|groups|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed>], with RHEO_MPIRUN in the environment\n");
         return 2;
     }
     try {

@@ -15,6 +15,9 @@ bool same_bits(driver& drive);
 /// Ranks that end themselves at named points of a step or of a recovery.
 bool phases_hit(driver& drive);
 
+/// The same with ranks that share stages, and with a change of the plan.
+bool groups_hit(driver& drive);
+
 /// All schedules end with the same bits, also with a rank lost at each kind of instruction. @param all not only a selection
 bool families(driver& drive, bool all);
 

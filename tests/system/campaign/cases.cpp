@@ -13,6 +13,9 @@ namespace {
 layout const two_and_two{.pipelines = "2,2", .ranks = 4, .shares = "4,4"};
 layout const two_and_three{.pipelines = "2,3", .ranks = 5, .shares = "3,5", .min_ranks = 2};
 layout const down_to_ones{.pipelines = "2,3", .ranks = 5, .shares = "3,5"};  // the survivors become pipelines of one rank
+layout const groups_of_two{.pipelines = "2,2", .ranks = 4, .shares = "4,4", .shards = 4, .tensor = "2"};
+layout const groups_of_three{.pipelines = "3,3", .ranks = 6, .shares = "3,5", .shards = 4, .tensor = "3"};
+layout const to_groups{.pipelines = "2,2", .ranks = 4, .shares = "4,4", .shards = 4, .changes = "2: tensor=2"};
 layout const three_twos{.pipelines = "2,2,2", .ranks = 6, .shares = "", .schedule = "gpipe", .min_ranks = 2};
 
 /// Another rank of the victim's pipeline: when both die the other pipelines are whole.
@@ -42,7 +45,8 @@ std::string name_of(layout const& where)
 {
     return where.pipelines + (where.clocks ? " with clocks" : "") + (where.rendezvous ? " by rendezvous" : "") + (where.recompute ? " recomputed" : "") +
            (where.memory_kib > 0 ? " in " + std::to_string(where.memory_kib) + " KiB" : "") +
-           (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.shares.empty() ? "" : " shares " + where.shares) +
+           (where.slices > 1 ? " in " + std::to_string(where.slices) + " slices" : "") + (where.tensor.empty() ? "" : " by " + where.tensor) +
+           (where.changes.empty() ? "" : ", then " + where.changes) + (where.shares.empty() ? "" : " shares " + where.shares) +
            (where.layers.empty() ? "" : " layers " + where.layers) + ' ' + where.schedule +
            (where.threads > 1 ? ' ' + std::to_string(where.threads) + " threads" : "") +
            (where.min_ranks > 1 ? " from " + std::to_string(where.min_ranks) : "");
@@ -90,6 +94,15 @@ std::vector<std::string> arguments_of(job_case const& what)
     if (what.where.slices > 1) {
         result.push_back("slices=" + std::to_string(what.where.slices));
     }
+    if (what.where.shards > 1) {
+        result.push_back("shards=" + std::to_string(what.where.shards));
+    }
+    if (!what.where.tensor.empty()) {
+        result.push_back("tensor=" + what.where.tensor);
+    }
+    if (!what.where.changes.empty()) {
+        result.push_back("changes=" + what.where.changes);
+    }
     if (!what.slow.empty()) {
         result.push_back("inject=slow:" + what.slow);
     }
@@ -115,6 +128,24 @@ std::vector<job_case> undisturbed_cases()
             }
         }
     }
+    return cases;
+}
+
+std::vector<job_case> group_cases()
+{
+    std::vector<job_case> cases;
+    std::vector<std::string_view> everywhere(std::begin(phases), std::end(phases));
+    everywhere.insert(everywhere.end(), {"gather", "sum", "sum_gradient"});
+    for (auto const phase : everywhere) {
+        for (int victim = 0; victim < groups_of_two.ranks; ++victim) {
+            cases.push_back(one(groups_of_two, victim, 2, phase));
+        }
+        cases.push_back(one(groups_of_three, static_cast<int>(cases.size()) % groups_of_three.ranks, 1, phase));
+    }
+    for (int victim = 0; victim < to_groups.ranks; ++victim) {
+        cases.push_back({to_groups, {{victim, 2, -1, "copy"}}});
+    }
+    cases.push_back({to_groups, {{1, 3, -1, "sum_gradient"}}});
     return cases;
 }
 

@@ -25,6 +25,9 @@ struct layout {
     int memory_kib = 0;          ///< of a rank: as few stages as it asks for compute again
     std::string layers{};        ///< of each stage; empty: cut by the planner
     int slices = 1;              ///< of each microbatch: decides the bits
+    int shards = 1;              ///< of the model's width: decides the bits; 4 come with four heads
+    std::string tensor{};        ///< ranks that share a stage, of each position; empty: one
+    std::string changes{};       ///< of the plan, as plan.changes has them
     bool clocks = false;         ///< an emulated device per rank, whose clocks follow the plan
 };
 
@@ -55,6 +58,8 @@ std::vector<std::string> arguments_of(job_case const& what);
 
 std::vector<job_case> undisturbed_cases();
 std::vector<job_case> phase_cases();
+/// Ranks that share stages are killed in each phase, in their exchanges and in a change of the plan, too.
+std::vector<job_case> group_cases();
 std::vector<job_case> no_replica_cases();
 std::vector<job_case> family_cases(bool all);
 std::vector<job_case> slice_cases(bool all, int slices);

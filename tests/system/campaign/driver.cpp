@@ -92,9 +92,9 @@ driver::driver(fs::path const& train_once, fs::path const& work) : train_once_{f
     }
 }
 
-reference driver::undisturbed(int steps, int blocks, int slices)
+reference driver::undisturbed(int steps, int blocks, int slices, int shards)
 {
-    job_case const what{.where = {.pipelines = "1", .ranks = 1, .shares = "8", .blocks = blocks, .slices = slices}, .steps = steps};
+    job_case const what{.where = {.pipelines = "1", .ranks = 1, .shares = "8", .blocks = blocks, .slices = slices, .shards = shards}, .steps = steps};
     auto alone = start(what);
     auto const found = alone.finish();
     reference expected{found.digest, found.attempts.empty() ? 0 : found.attempts.begin()->second, found.validation};

@@ -50,7 +50,7 @@ public:
     trial start(job_case what) const { return {train_once_, work_, std::move(what)}; }
 
     /// The undisturbed job on one rank: what all others must end with.
-    reference undisturbed(int steps, int blocks = 4, int slices = 1);
+    reference undisturbed(int steps, int blocks = 4, int slices = 1, int shards = 1);
 
     /// Calls `each(i)` for all indices, several at once. A call returns false when something is wrong.
     bool all(std::size_t count, std::function<bool(std::size_t)> const& each) const;

@@ -18,6 +18,7 @@
 #include "executor/config/schedule_file.hpp"
 #include "executor/train/run.hpp"
 #include "rheo/model/gpt.hpp"
+#include "rheo/model/grid.hpp"
 
 namespace {
 
@@ -88,6 +89,14 @@ void set(rheo::run_config& config, std::string_view key, std::string const& valu
         config.plan.layers = numbers(value);
     } else if (key == "slices") {
         config.train.microbatch.slices = number(value);
+    } else if (key == "shards") {
+        config.train.shards = number(value);
+        config.model.width = 64;
+        config.model.heads = 4;
+    } else if (key == "tensor") {
+        config.plan.tensor.values = numbers(value);
+    } else if (key == "changes") {
+        config.plan.changes.push_back(value);
     } else if (key == "spares") {
         config.plan.spares = number(value);
     } else if (key == "failures") {
@@ -122,7 +131,7 @@ int main(int argc, char** argv)
     int provided = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // before the first communicator is made of it
-    auto const result = rheo::run(MPI_COMM_WORLD, rheo::gpt_model(config.model), config, {.quiet = true});
+    auto const result = rheo::run(MPI_COMM_WORLD, rheo::on_grid(rheo::gpt_model(config.model), config.train.shards), config, {.quiet = true});
     if (result.is_reporter) {
         int survivors = 0;
         if (result.survivors != MPI_COMM_NULL) {
