@@ -21,7 +21,7 @@ for phase in shrink copy; do # in the recovery of another loss, of other shards
   survives "threes-$phase" 7 "${threes[@]}" --inject kill:5@1:sum_gradient --inject "kill:0@1:$phase"
 done
 survives waiting 5 "${twos[@]}" --set plan.spares=1 --inject kill:1@1:sum_gradient
-expect "waiting: the rank that waited has work" some "$(grep -q '"forward"' waiting/trace/rank-4.jsonl && echo some)"
+expect "waiting: the rank that waited has work" some "$(grep -q '"name":"F"' waiting/trace/rank-4.jsonl && echo some)"
 survives borrowed 5 --set plan.pipelines=[3,2] --set plan.tensor=[2,1,2] --inject kill:2@1:forward
 survives both 4 "${twos[@]}" --inject kill:2@1:gather --inject kill:3@1:sum
 survives left 4 "${twos[@]}" --inject drain:1@0
