@@ -15,7 +15,6 @@ foreach(folder include executor kernels tests bench examples cmake)
     list(APPEND files ${found})
   endforeach()
 endforeach()
-list(FILTER files EXCLUDE REGEX "/emitted_plan[.]hpp$") # as rheo writes it, which its test compares
 set(what -i)
 if(CHECK)
   set(what --dry-run -Werror)

@@ -17,9 +17,11 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+using duration_of_phase = seconds recovery_record::*;
+
 struct phase {
     std::string_view name;
-    seconds recovery_record::* duration;
+    duration_of_phase duration;
 };
 
 constexpr phase phases[] = {

@@ -24,11 +24,13 @@ namespace rheo::cli {
 
 namespace {
 
+using size_in_certificate = bounded_bytes reshard_certificate::*;
+
 /// One figure of the certificate under the name that the JSON has for it.
 struct figure {
     std::string_view key;
     std::string_view title;
-    bounded_bytes reshard_certificate::* size;
+    size_in_certificate size;
 };
 
 constexpr figure figures[] = {

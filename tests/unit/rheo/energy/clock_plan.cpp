@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "emitted_plan.hpp"
+#include "emitted_plan.inc"
 #include "problems.hpp"
 #include "rheo/energy/clocks/svg.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
@@ -51,7 +51,7 @@ static_assert(two_by_two.digest != program_digest(one_f_one_b::program({.ranks =
 TEST_CASE("clock_plan: written header equals the included one")
 {
     auto const m = small_plan(milliseconds(18.0));
-    std::ifstream file{std::string{RHEO_SOURCE_DIR} + "/tests/unit/rheo/energy/emitted_plan.hpp"};
+    std::ifstream file{std::string{RHEO_SOURCE_DIR} + "/tests/unit/rheo/energy/emitted_plan.inc"};
     std::string const there{std::istreambuf_iterator<char>{file}, {}};
     CHECK(to_header(one_f_one_b::program({.ranks = 2, .microbatches = 2}), m.f, m.plan) == there);
 }
