@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rheo reshape`: asks a running job to change its plan, and waits for what it says.
+// `rheo reshape`: asks a running job to change its plan, and waits for the answer.
 
 #include "executor/cli/commands.hpp"
 
@@ -25,16 +25,14 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// What the job cannot make is said before it is asked; how many ranks it has, the job alone knows.
-std::vector<std::string> settings_for(run_config const& config, std::vector<std::string> const& given)
+/// Rejects unknown keys and wrong types here. Whether the settings fit its ranks and its present plan, only the job knows.
+std::vector<std::string> settings_for(std::vector<std::string> const& given)
 {
     auto settings = plan_settings_of(given);
     if (!settings) {
         throw exit_error{exit_code::usage, settings.error()};
     }
-    if (auto const changed = changed_config(config, *settings); !changed) {
-        throw exit_error{exit_code::usage, changed.error()};
-    }
+    static_cast<void>(assign_settings({}, *settings));
     return *std::move(settings);
 }
 
@@ -52,7 +50,7 @@ int reshape(reshape_options const& options)
     if (!std::filesystem::exists(path)) {
         throw exit_error{exit_code::usage, fmt::format("'{}' is no run folder: it has no config.toml", options.folder)};
     }
-    auto const settings = settings_for(read_config_file(path.string()).config, options.settings);
+    auto const settings = settings_for(options.settings);
     auto const runs = [&] { return run_lock::is_held(options.folder).value_or(true); };
     if (!runs()) {
         no_job(options.folder);
@@ -61,7 +59,7 @@ int reshape(reshape_options const& options)
     write_reshape_request(options.folder, settings, id);
     auto const end = clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>{options.timeout_s});
     do {
-        bool const running = runs();  // before the look: what a job says, it says before it ends
+        bool const running = runs();  // asked first: a job answers before it ends
         if (auto const answer = find_reshape_answer(options.folder, id)) {
             fmt::print("{}{}\n", answer->made ? std::string{} : fmt::format("the plan stays as it is after step {}: ", answer->step), answer->message);
             return number_of(answer->made ? exit_code::done : exit_code::impossible_plan);

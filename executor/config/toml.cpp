@@ -149,7 +149,18 @@ void apply_setting(std::string const& text, std::string const& place, pending_co
     }
 }
 
-/// The schedule that was named, and the first fault.
+pending_config assigned(run_config config, std::span<std::string const> settings)
+{
+    auto const keys = known_keys();
+    pending_config result;
+    result.config = std::move(config);
+    for (auto const& text : settings) {
+        apply_setting(text, text, result, keys);
+    }
+    return result;
+}
+
+/// Looks the schedule up and checks the config. @returns the first error
 std::optional<invalid_key> fault_of(pending_config& result, schedule_finder const& find)
 {
     if (auto fault = check_model(result.config)) {
@@ -197,14 +208,11 @@ read_config_result read_config(std::string_view text, std::string const& name, s
     return result;
 }
 
+run_config assign_settings(run_config config, std::span<std::string const> settings) { return assigned(std::move(config), settings).config; }
+
 run_config with_settings(run_config config, std::span<std::string const> settings, schedule_finder const& find)
 {
-    auto const keys = known_keys();
-    pending_config result;
-    result.config = std::move(config);
-    for (auto const& text : settings) {
-        apply_setting(text, text, result, keys);
-    }
+    auto result = assigned(std::move(config), settings);
     if (auto const fault = fault_of(result, find)) {
         throw exit_error{exit_code::usage, fault->message};
     }

@@ -34,7 +34,11 @@ read_config_result read_config(std::string_view text, std::string const& name, s
 /// The same from a file. @throws exit_error also when it cannot be read
 read_config_result read_config_file(std::string const& path, std::span<std::string const> settings = {}, schedule_finder const& find = find_schedule);
 
-/// A config with further settings, "key=value" each. @throws exit_error the same sentences
+/// The config with these settings, "key=value" each, whose values are not checked against limits and other keys.
+/// @throws exit_error an unknown key, or a value of the wrong type
+run_config assign_settings(run_config config, std::span<std::string const> settings);
+
+/// The config with these settings, checked. @throws exit_error the same sentences
 run_config with_settings(run_config config, std::span<std::string const> settings, schedule_finder const& find = find_schedule);
 
 /// The whole config with all its defaults; reading it gives the same config.

@@ -98,7 +98,7 @@ protocol_event trainer::perform(exchange_holdings const& action)
     auto const start = with_->clock.now();
     if (messages_) {  // between two steps
         messages_->begin_section();
-        recovery_.regroups(generation_->id, action.stamp.step, generation_->members, changes_.next() != nullptr ? changes_.text() : std::string{});
+        recovery_.regroups(generation_->id, action.stamp.step, generation_->members, changes_.text());
     } else {
         messages_ = std::make_unique<mpi::messenger>(*generation_, with_->heartbeat());
     }
@@ -151,7 +151,7 @@ protocol_event trainer::perform(copy_state const&)
     return copied{};
 }
 
-/// Tensors and accumulators of the layers, or cells, that this rank holds from here on, and no others.
+/// Keeps or makes the tensors and accumulators of the layers, or cells, of this rank's place, and drops all others.
 void trainer::keep_state_of_place(membership_plan const& next)
 {
     auto const& collection = planner_.known().state;

@@ -17,25 +17,27 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// The config after the change, for the ranks that stay. Pipelines that the change does not name are the planner's where they were for other ranks.
+/// The config after the change, for the ranks that stay. If the change does not set plan.pipelines and the job has lost ranks, the planner chooses them.
 result<run_config> config_for(run_config const& before, std::vector<std::string> const& settings, int ranks)
 {
     auto config = changed_config(before, settings);
-    if (!config || config->plan.pipelines.empty()) {
+    if (!config) {
         return config;
     }
     auto& plan = config->plan;
     auto const asked = std::accumulate(plan.pipelines.begin(), plan.pipelines.end(), std::int64_t{plan.spares});
-    if (asked == ranks) {
-        return config;
+    if (!plan.pipelines.empty() && asked != ranks) {
+        if (std::any_of(settings.begin(), settings.end(), [](auto const& s) { return s.starts_with("plan.pipelines="); })) {
+            return failure{fmt::format("plan.pipelines = {}{} asks for {} ranks, but the job has {}", plan.pipelines,
+                                       plan.spares > 0 ? fmt::format(" with plan.spares = {}", plan.spares) : "", asked, ranks)};
+        }
+        plan.pipelines.clear();
+        plan.layers.clear();
+        plan.shares.clear();
     }
-    if (std::any_of(settings.begin(), settings.end(), [](auto const& s) { return s.starts_with("plan.pipelines="); })) {
-        return failure{fmt::format("plan.pipelines = {}{} asks for {} ranks, but the job has {}", plan.pipelines,
-                                   plan.spares > 0 ? fmt::format(" with plan.spares = {}", plan.spares) : "", asked, ranks)};
+    if (plan.spares >= ranks) {
+        return failure{fmt::format("plan.spares = {} leaves none of the {} ranks of the job a place", plan.spares, ranks)};
     }
-    plan.pipelines.clear();
-    plan.layers.clear();
-    plan.shares.clear();
     return config;
 }
 
@@ -50,7 +52,7 @@ plan_changes::plan_changes(job const& about, records& record) : job_{&about}, re
 
 bool plan_changes::is_requested() const { return has_reshape_request(job_->config.run.folder); }
 
-/// What the reporter has found, on all ranks.
+/// Broadcasts the request that the reporter found.
 void plan_changes::share_request(mpi::messenger& messages, bool is_reporter)
 {
     std::string text;
@@ -65,12 +67,12 @@ void plan_changes::share_request(mpi::messenger& messages, bool is_reporter)
         begin = end + 1;
     }
     auto settings = plan_settings_of(lines);
-    wanted_ = wish{.text = fmt::format("rheo reshape {}", fmt::join(lines, " ")), .requested = true};
+    due_ = due_change{.text = fmt::format("rheo reshape {}", fmt::join(lines, " ")), .requested = true};
     if (settings) {
-        wanted_->text = text_of(*settings);
-        wanted_->changes.push_back(*std::move(settings));
+        due_->text = text_of(*settings);
+        due_->settings.push_back(*std::move(settings));
     } else {
-        wanted_->error = settings.error();
+        due_->error = settings.error();
     }
 }
 
@@ -82,31 +84,31 @@ void plan_changes::prepare(mpi::messenger& messages, step_planner const& planner
     }
     for (auto const& change : schedule_) {
         if (change.step <= now.step.value) {
-            if (!wanted_) {
-                wanted_.emplace();
+            if (!due_) {
+                due_.emplace();
             }
-            wanted_->text += (wanted_->text.empty() ? "" : ", then ") + text_of(change.settings);
-            wanted_->changes.push_back(change.settings);
+            due_->text += (due_->text.empty() ? "" : ", then ") + text_of(change.settings);
+            due_->settings.push_back(change.settings);
         }
     }
-    if (!wanted_ && requested) {
+    if (!due_ && requested) {
         share_request(messages, now.is_reporter);
     }
-    if (!wanted_ || !wanted_->error.empty()) {
+    if (!due_ || !due_->error.empty()) {
         return;
     }
     auto const ranks = static_cast<int>(now.staying.size());
     result<run_config> config = planner.config();
-    for (auto const& settings : wanted_->changes) {
+    for (auto const& settings : due_->settings) {
         config = config_for(*config, settings, ranks);
         if (!config) {
-            wanted_->error = config.error();
+            due_->error = config.error();
             return;
         }
     }
     auto changed = change_plan(job_->model, *std::move(config), now.in_force, now.staying);
     if (!changed) {
-        wanted_->error = changed.error();
+        due_->error = changed.error();
         return;
     }
     next_.emplace(*job_, std::move(changed->config), std::move(changed->first), std::move(changed->known));
@@ -114,11 +116,11 @@ void plan_changes::prepare(mpi::messenger& messages, step_planner const& planner
 
 void plan_changes::settled(step_id step, bool is_reporter)
 {
-    if (!wanted_ || wanted_->error.empty()) {
+    if (!due_ || due_->error.empty()) {
         return;
     }
-    auto const refused = *std::exchange(wanted_, std::nullopt);
-    forget_schedule(refused);
+    auto const refused = *std::exchange(due_, std::nullopt);
+    remove_from_schedule(refused);
     record_->note(fmt::format("the plan stays as it is after step {}: {}: {}", step.value, refused.text, refused.error));
     if (refused.requested && is_reporter) {
         answer({step.value, false, refused.error});
@@ -128,8 +130,8 @@ void plan_changes::settled(step_id step, bool is_reporter)
 step_planner plan_changes::merge(step_id step)
 {
     auto planner = std::move(*next_);
-    forget_schedule(*wanted_);
-    if (wanted_->requested) {
+    remove_from_schedule(*due_);
+    if (due_->requested) {
         unanswered_ = step;
     }
     drop();
@@ -146,18 +148,18 @@ void plan_changes::finish(std::string const& message, bool is_reporter)
 
 void plan_changes::drop()
 {
-    wanted_.reset();
+    due_.reset();
     next_.reset();
 }
 
-void plan_changes::forget_schedule(wish const& done)
+void plan_changes::remove_from_schedule(due_change const& done)
 {
     if (!done.requested) {
-        schedule_.erase(schedule_.begin(), schedule_.begin() + std::ssize(done.changes));
+        schedule_.erase(schedule_.begin(), schedule_.begin() + std::ssize(done.settings));
     }
 }
 
-/// A folder that cannot be written to is no reason to end a training.
+/// If the folder cannot be written, the training continues.
 void plan_changes::answer(reshape_answer const& answer)
 {
     try {

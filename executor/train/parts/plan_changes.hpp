@@ -1,10 +1,10 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Changes of the plan while the job runs: those of plan.changes when their step has come, and those that `rheo reshape` asks for. A change is planned
-// between two steps, on all ranks alike, and put into force on the road of ranks that wait: exchange, copy, decide, merge. One that cannot be
-// made is refused in a sentence, and the job goes on as it was. A loss on the way drops what was planned; it is planned again after the next step. So
-// what is done with is forgotten only where all ranks know that the others forget it: after a settled vote.
+// Changes of the plan while the job runs: those that plan.changes schedules, and those that `rheo reshape` requests. After a step every rank plans the
+// change from the same inputs. The protocol then puts it into force as it does for spares that join: exchange, copy, decide, merge. A change that
+// cannot be made is refused with an error, and the job continues with its plan. If a rank is lost on the way, the change is planned again after the
+// next step. Therefore ranks remove a change from the schedule only after a settled vote: then all of them do.
 
 #include <optional>
 #include <string>
@@ -19,9 +19,9 @@
 
 namespace rheo::inline v0 {
 
-/// What all members know when a section has ended.
+/// What all members know at the end of a section.
 struct members_after_step {
-    step_id step;                         ///< committed then
+    step_id step;                         ///< steps committed after this section
     membership_plan const& in_force;
     std::vector<rank_id> const& staying;  ///< members without those that leave, ascending
     bool is_reporter = false;             ///< this rank
@@ -31,44 +31,44 @@ class plan_changes {
 public:
     plan_changes(job const& about, records& record);
 
-    /// Whether a request waits in the run folder. The reporter looks, and the answer goes with the totals.
+    /// Whether the run folder has a request. Only the reporter calls it; the totals carry the result to all ranks.
     bool is_requested() const;
 
-    /// Plans what is due after the step. @param requested whether the reporter has found a request  @throws mpi::peer_lost
+    /// Plans the change that is due after the step, if any. @param requested whether the reporter found a request  @throws mpi::peer_lost
     void prepare(mpi::messenger& messages, step_planner const& planner, members_after_step const& now, bool requested);
 
-    /// The planner that a change brings after the step; null when none comes.
+    /// The planner to use after the step if the plan changes; else null.
     step_planner const* next() const { return next_ ? &*next_ : nullptr; }
-    /// The settings of that change. @pre next()
-    std::string const& text() const { return wanted_->text; }
+    /// The settings of that change; empty if the plan does not change.
+    std::string text() const { return next_ ? due_->text : std::string{}; }
 
-    /// The step is settled: a refusal is final.
+    /// The vote on the step is settled: reports a refusal.
     void settled(step_id step, bool is_reporter);
-    /// The change is in force. @pre next()  @returns its planner
+    /// Puts the change into force. @pre next()  @returns its planner
     step_planner merge(step_id step);
-    /// The first instruction after it. @param message what moved, for the answer to a request
+    /// Answers the request whose change is in force. @param message what moved and how long it took
     void finish(std::string const& message, bool is_reporter);
-    /// The generation has ended, and nothing of this with it.
+    /// Forgets what was planned: the generation has ended.
     void drop();
 
 private:
-    struct wish {
+    struct due_change {
         std::string text{};
-        std::vector<std::vector<std::string>> changes{};  ///< settings of each
-        std::string error{};                              ///< why it cannot be
-        bool requested = false;                           ///< by a file, else by the schedule
+        std::vector<std::vector<std::string>> settings{};  ///< of each change of the schedule, or of the request
+        std::string error{};                               ///< why it is refused
+        bool requested = false;                            ///< by `rheo reshape`; false: by the schedule
     };
 
     void share_request(mpi::messenger& messages, bool is_reporter);
-    void forget_schedule(wish const& done);
+    void remove_from_schedule(due_change const& done);
     void answer(reshape_answer const& answer);
 
     job const* job_;
     records* record_;
-    std::vector<plan_change> schedule_;      ///< what is to come
-    std::optional<wish> wanted_;             ///< what is due after the step
-    std::optional<step_planner> next_;       ///< where it can be made
-    std::optional<step_id> unanswered_;      ///< a request that is in force since this step
+    std::vector<plan_change> schedule_;  ///< changes to come
+    std::optional<due_change> due_;      ///< after the step
+    std::optional<step_planner> next_;   ///< of the due change; none if it is refused
+    std::optional<step_id> unanswered_;  ///< step of the requested change that is in force and not answered yet
 };
 
 }  // namespace rheo::inline v0

@@ -73,6 +73,9 @@ result<std::vector<int>> groups_of_pipelines(tensor_degrees const& degrees, std:
 template <class OnlyWhenCalled = void>
 result<ranks_in_groups> group_ranks(tensor_degrees const& degrees, std::vector<int> const& pipelines, int ranks, int spares, int node_size)
 {
+    if (degrees.values.empty() || *std::min_element(degrees.values.begin(), degrees.values.end()) < 1) {
+        return failure{detail::degrees_text(degrees) + " must name at least one rank for each position"};
+    }
     ranks_in_groups made;
     bool const each = degrees.values.size() > 1;
     if (each && pipelines.empty()) {

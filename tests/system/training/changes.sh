@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# changes.sh <rheo> <work folder>    a job changes its plan while it runs, in tensor, pipeline and data parallelism, and ends with the digest of one rank that
-# never changed: by plan.changes and by rheo reshape, with losses before, in and after a change, with ranks that leave and wait.
+# changes.sh <rheo> <work folder>    running jobs change their degrees of tensor, pipeline and data parallelism, by plan.changes and by rheo reshape, and end
+# with the digest of one rank. Ranks are lost before, in and after a change, leave, and wait as spares.
 set -u
 rheo=$1
 # shellcheck source=tests/system/training/on_shards.sh
@@ -29,7 +29,7 @@ changes 1 left 6 --set plan.pipelines=[2,4] --set "$to_twos" --inject drain:0@1
 changes 0 too-few 4 "${single[@]}" --set 'plan.changes=["2: tensor=2 pipelines=[2,2]"]' --inject kill:2@1:forward
 expect "too few ranks: a sentence" 1 "$(grep -c 'stays as it is after step 2: tensor=2 pipelines=\[2,2\]: plan.pipelines = \[2, 2\] asks for 4 ranks, but the job has 3' too-few/metrics.jsonl)"
 
-# rheo reshape, of a job that runs: the answer is of this job, and its bits are those of one that was never asked.
+# rheo reshape: the running job answers, and ends with the digest of a job without requests.
 reshape() { "$rheo" reshape "$@" >reshape.out 2>&1; }
 refusal() { # <claim> <exit code> <sentence> [arguments of reshape]
   local claim=$1 code=$2 sentence=$3
@@ -52,12 +52,17 @@ refusal "a degree above the grid" 3 "plan.tensor = 8 needs train.shards of 8 or 
 reshape asked --set tensor=2 --set pipelines=[2,2]
 expect "a change" 0 $?
 expect "what it did" 1 "$(grep -c '^plan changed after step [0-9]* (tensor=2 pipelines=\[2,2\]), .* MiB copied: 4 ranks in 2 pipelines continued after' reshape.out)"
-reshape asked --set plan.tensor=[3,1] --set plan.pipelines=[4] --timeout 0
+refusal "only spares" 3 "plan.spares = 4 leaves none of the 4 ranks of the job a place" asked --set spares=4 --set pipelines=[]
+reshape asked --set plan.tensor=[3,1] --set plan.pipelines=[4]
+expect "another" 0 $?
+reshape asked --set shares=[6]
+expect "shares of the pipelines that the job has now" 0 $?
+reshape asked --set tensor=2 --set pipelines=[2,2] --timeout 0
 expect "asked without waiting" 0 $?
 wait $job
 expect "the job that is asked ends" 0 $?
 alike "asked and unasked" asked unasked
-expect "two changes and two refusals" "2 2" "$(ls asked | grep -c '^reshape-.*done$') $(ls asked | grep -c '^reshape-.*refused$')"
+expect "four changes and three refusals" "4 3" "$(ls asked | grep -c '^reshape-.*done$') $(ls asked | grep -c '^reshape-.*refused$')"
 refusal "no job" 5 "no job runs there" asked --set tensor=2
 refusal "no run" 2 "is no run folder" nothing --set tensor=2
 exit $((failures > 0))

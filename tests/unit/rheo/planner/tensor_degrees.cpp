@@ -55,6 +55,7 @@ TEST_CASE("tensor_degrees: what cannot be grouped is refused")
     CHECK(refusal({{2, 1, 2, 2}}, {3, 2}, 5) == "plan.tensor = [2, 1, 2, 2] must name the ranks of 3 positions, as plan.pipelines = [3, 2] has them, not of 4");
     CHECK(refusal({{2, 1}}, {}, 5) == "plan.tensor = [2, 1] names positions, so plan.pipelines must say how many ranks each pipeline has");
     CHECK(refusal({{1, 2}}, {3}, 3, 2) == "plan.tensor = [1, 2]: ranks 1 to 2 of a group lie on two nodes of plan.node_size = 2");
+    CHECK(refusal({{2, 0}}, {2}, 2) == "plan.tensor = [2, 0] must name at least one rank for each position");
     CHECK(refusal({{4}}, {}, 3) == "plan.tensor = 4 needs more than 3 ranks");
     auto const on_two = on_grid(wide, 2);
     planning_request const four{.schedule = one_f_one_b{}, .tensor = {{4}}, .failures = 0};
