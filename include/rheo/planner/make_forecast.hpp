@@ -13,6 +13,7 @@
 #include "rheo/pipeline/survivability.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/plan/cells.hpp"
+#include "rheo/plan/holdings_under.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/forecast.hpp"
@@ -30,22 +31,6 @@
 namespace rheo::inline v0 {
 
 namespace detail {
-
-/// The layers, or cells, that each rank of a plan holds, in the order of `ranks`, without those that are lost.
-template <class OnlyWhenCalled = void>
-std::vector<rank_holdings> holdings_without(plan const& p, array_view<rank_id const> ranks, array_view<rank_id const> lost, int cells_per_layer)
-{
-    std::vector<rank_holdings> holdings;
-    for (auto const rank : ranks) {
-        if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
-            holdings.push_back({rank, {}, {}, {}});
-            auto const place = position_of(p, rank);
-            holdings.back().layers =
-                cells_per_layer == 1 || !place.found ? layers_in(layers_of(p, rank)) : cells_of(p.pipelines[at(place.pipeline)], rank, cells_per_layer);
-        }
-    }
-    return holdings;
-}
 
 template <class OnlyWhenCalled = void>
 std::vector<int> ranks_of_each(array_view<pipeline_instance const> pipelines)
@@ -101,7 +86,9 @@ template <class OnlyWhenCalled = void>
 loss_outcome outcome_of(array_view<rank_id const> lost, plan const& p, replanning const& known, membership_rules rules)
 {
     loss_outcome outcome{.lost = {lost.begin(), lost.end()}};
-    auto const survivors = detail::holdings_without(p, ranks_of(p), lost, known.cells_per_layer);
+    auto left = ranks_of(p);
+    std::erase_if(left, [&](rank_id rank) { return std::find(lost.begin(), lost.end(), rank) != lost.end(); });
+    auto const survivors = holdings_under(p, left, known.cells_per_layer);
     std::vector<int> holders(static_cast<std::size_t>(known.layers));
     for (auto const& survivor : survivors) {
         for (auto const l : survivor.layers) {
@@ -138,7 +125,8 @@ pair_outcomes outcomes_of_pairs(plan const& p, array_view<rank_id const> ranks, 
 
 }  // namespace detail
 
-/// What the plan leads to. @pre plan_error finds nothing; request.tensor is not the planner's any more; a measured profile says what sharing between the devices of a node takes
+/// What the plan leads to. @pre plan_error finds nothing; request.tensor is not 0; a measured profile has the times of sharing a layer between the devices
+/// of a node
 template <class OnlyWhenCalled = void>
 forecast make_forecast(plan const& p, model_description const& model, planning_request const& request, forecast_options const& options = {})
 {
@@ -182,7 +170,7 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
             answer.memory.push_back({rank, memory_parts_of(p, model, request.microbatch, request.policy, rank)});
         }
     }
-    auto const held = detail::holdings_without(p, ranks, {}, known.cells_per_layer);
+    auto const held = holdings_under(p, ranks, known.cells_per_layer);
     auto const nodes = nodes_of(held, rules.node_size);
     answer.as_it_stands = survivability_of(held, tensor_bytes_of(known.state, element_bytes(known.formats)), nodes);
     for (auto const rank : ranks) {

@@ -2,7 +2,8 @@
 
 // The failure tests of the executor, from outside: jobs under mpirun that lose ranks and must end with the
 // bits of the undisturbed job.
-//   campaign same_bits|phases|groups|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed of the random times>]
+//   campaign NAME <train_once> <work folder> [<seed of the random times>]
+// NAME is one of those in main().
 // RHEO_MPIRUN names the launcher. A run that is wrong keeps its folder; one that hangs is stopped at its
 // deadline, and says where its processes stood.
 
@@ -12,6 +13,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <string>
 #include <string_view>
 
 #include "campaigns.hpp"
@@ -22,7 +24,7 @@ int main(int argc, char** argv)
     std::map<std::string_view, std::function<bool(campaign::driver&)>> const campaigns{
         {"same_bits", campaign::same_bits},
         {"phases", campaign::phases_hit},
-        {"groups", campaign::groups_hit},
+        {"groups", campaign::groups},
         {"families", [](campaign::driver& drive) { return campaign::families(drive, false); }},
         {"slices", [](campaign::driver& drive) { return campaign::slices(drive, false); }},
         {"all_families", [](campaign::driver& drive) { return campaign::families(drive, true) && campaign::slices(drive, true); }},
@@ -34,9 +36,11 @@ int main(int argc, char** argv)
         {"members_long", [&](campaign::driver& drive) { return campaign::members_change(drive, seed, 32, 25); }}};
     auto const which = argc == 4 || argc == 5 ? campaigns.find(argv[1]) : campaigns.end();
     if (which == campaigns.end() || std::getenv("RHEO_MPIRUN") == nullptr) {
-        std::fprintf(
-            stderr,
-            "campaign same_bits|phases|groups|families|slices|all_families|clocks|all_clocks|random_kills|no_replica|members|members_long <train_once> <work folder> [<seed>], with RHEO_MPIRUN in the environment\n");
+        std::string names;
+        for (auto const& [name, run] : campaigns) {
+            names += (names.empty() ? "" : "|") + std::string{name};
+        }
+        std::fprintf(stderr, "campaign %s <train_once> <work folder> [<seed>], with RHEO_MPIRUN in the environment\n", names.c_str());
         return 2;
     }
     try {

@@ -15,13 +15,13 @@ bool same_bits(driver& drive);
 /// Ranks that end themselves at named points of a step or of a recovery.
 bool phases_hit(driver& drive);
 
-/// The same with ranks that share stages, and with a change of the plan.
-bool groups_hit(driver& drive);
-
 /// All schedules end with the same bits, also with a rank lost at each kind of instruction. @param all not only a selection
 bool families(driver& drive, bool all);
 
-/// The same on grids of slices, with the schedule that is made for them.
+/// Ranks that share stages are lost in every phase and exchange, and in a change of the plan.
+bool groups(driver& drive);
+
+/// All schedules on grids of slices, with the schedule that is made for them.
 bool slices(driver& drive, bool all);
 
 /// The same with clocks that follow the plan, a rank that is slow and one that is lost.

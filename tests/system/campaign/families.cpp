@@ -16,7 +16,7 @@ namespace {
 bool all_equal(driver& drive, std::vector<job_case> const& cases, std::string const& what)
 {
     auto const& first = cases.front().where;
-    auto const expected = drive.undisturbed(4, first.blocks, first.slices);
+    auto const expected = drive.undisturbed(4, first.blocks, first.slices, first.shards);
     std::atomic<std::int64_t> salvaged{0};
     std::atomic<int> lost{0};
     bool const good = drive.all(cases.size(), [&](std::size_t i) {
@@ -44,6 +44,8 @@ bool all_equal(driver& drive, std::vector<job_case> const& cases, std::string co
 }  // namespace
 
 bool families(driver& drive, bool all) { return all_equal(drive, family_cases(all), "all schedules"); }
+
+bool groups(driver& drive) { return all_equal(drive, group_cases(), "ranks that share stages"); }
 
 bool slices(driver& drive, bool all)
 {

@@ -119,21 +119,4 @@ bool phases_hit(driver& drive)
     return good;
 }
 
-bool groups_hit(driver& drive)
-{
-    auto const expected = drive.undisturbed(4, 4, 1, 4);
-    auto const cases = group_cases();
-    bool const good = drive.all(cases.size(), [&](std::size_t i) {
-        auto run = drive.start(cases[i]);
-        auto const found = run.finish();
-        auto wrong = faults_of(cases[i], found, expected);
-        for (auto& message : missed(cases[i], found)) {
-            wrong.push_back(std::move(message));
-        }
-        return run.judged(wrong);
-    });
-    std::printf("%zu cases of groups\n", cases.size());
-    return good;
-}
-
 }  // namespace campaign

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The plan of a job whose stages several ranks share, for make_plan.hpp, which includes it: a group is planned in the place of a rank, and the degree may
-// be the planner's.
+// Plans for stages that several ranks share (plan.tensor). A group is planned as if it were one rank; the planner can choose the degree. Included by
+// make_plan.hpp.
 
 #include "rheo/model/grid.hpp"
 #include "rheo/planner/group_prices.hpp"
@@ -12,7 +12,7 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// The request with a group in the place of each rank. Memory is judged afterwards, as the ranks of groups need it.
+/// The request with one rank for each group. The memory limit is left out: it is checked later, for the ranks of the groups.
 template <class OnlyWhenCalled = void>
 planning_request request_of_groups(planning_request request, model_description const& model, ranks_in_groups const& grouped)
 {
@@ -39,7 +39,7 @@ planning_request request_of_groups(planning_request request, model_description c
 
 }  // namespace detail
 
-/// The plan of a job whose stages several ranks share (plan.tensor): pipelines of groups. @returns a plan, or why there is none
+/// The plan with groups of plan.tensor ranks.
 template <class OnlyWhenCalled>
 result<initial_plan> plan_of_groups(model_description const& model, planning_request const& request, int ranks)
 {
@@ -75,8 +75,7 @@ result<initial_plan> plan_of_groups(model_description const& model, planning_req
     return made;
 }
 
-/// The plan of the degree with the shortest modelled step, of those with as many pipelines as the request wants (plan.tensor = 0). All degrees are in its
-/// `degrees`. @returns why none can be planned
+/// The plan for plan.tensor = 0: the degree with the shortest modelled step; plans with f + 1 pipelines come first. `degrees` lists all that were compared.
 template <class OnlyWhenCalled>
 result<initial_plan> plan_of_best_degree(model_description const& model, planning_request request, int ranks)
 {
@@ -86,7 +85,7 @@ result<initial_plan> plan_of_best_degree(model_description const& model, plannin
     for (int degree = 1; degree <= most; ++degree) {
         request.tensor.values = {degree};
         auto made = make_plan(model, request, ranks);
-        if (made) {
+        if (made && degree == 1) {  // groups have it already
             made->time = time_of_step(made->plan, model, request);
         }
         tried.push_back({degree, made ? made->time : seconds{}, made.error()});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan takes the place of another while the job runs: the ranks take its places so that no other choice moves fewer bytes.
+// Ranks are assigned to the places of a new plan. Tried against all permutations of the ranks: none moves fewer bytes.
 #include "rheo/planner/changed_plan.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<rank_id> numbered(int count)
 std::int64_t missing(plan const& p, std::vector<rank_holdings> const& holdings, replanning const& known)
 {
     std::int64_t sum = 0;
-    for (auto const& after : detail::holdings_under(p, known.cells_per_layer)) {
+    for (auto const& after : holdings_under(p, ranks_of(p), known.cells_per_layer)) {
         auto const wanted = whole_parts(known.state, after.layers);
         auto const mine = std::find_if(holdings.begin(), holdings.end(), [&](auto const& holds) { return holds.rank == after.rank; });
         auto const held = mine == holdings.end() ? std::vector<array_part>{} : whole_parts(known.state, mine->layers);
@@ -70,7 +70,7 @@ TEST_CASE("changed_plan: no other choice of ranks moves fewer bytes")
         auto const planned = make_plan_on(gpt, to, numbered(ranks));
         REQUIRE(before);
         REQUIRE(planned);
-        auto const holdings = detail::holdings_under(before->plan, 4);
+        auto const holdings = holdings_under(before->plan, ranks_of(before->plan), 4);
         auto const chosen = with_fewest_moves(*planned, numbered(ranks), holdings, known, {});
         CHECK(plan_error(chosen, gpt, to, ranks).empty());
         auto places = numbered(ranks);
@@ -88,7 +88,7 @@ TEST_CASE("changed_plan: the same plan moves nothing")
     auto const known = make_replanning(gpt, request, 4);
     auto const planned = make_plan_on(gpt, request, numbered(4));
     REQUIRE(planned);
-    CHECK(with_fewest_moves(*planned, numbered(4), detail::holdings_under(*planned, 4), known, {}) == *planned);
+    CHECK(with_fewest_moves(*planned, numbered(4), holdings_under(*planned, ranks_of(*planned), 4), known, {}) == *planned);
 }
 
 TEST_CASE("changed_plan: ranks that stay are not numbered through")
@@ -101,7 +101,7 @@ TEST_CASE("changed_plan: ranks that stay are not numbered through")
     auto const known = make_replanning(gpt, request, 3);
     std::vector<rank_holdings> holdings;
     for (auto const& [rank, of] : {std::pair{0, 0}, {1, 2}, {4, 1}, {6, 0}}) {  // 0 leaves; 1 and 6 hold what the other is to have
-        holdings.push_back(detail::holdings_under(*planned, 4)[static_cast<std::size_t>(of)]);
+        holdings.push_back(holdings_under(*planned, ranks_of(*planned), 4)[static_cast<std::size_t>(of)]);
         holdings.back().rank = rank_id{rank};
     }
     auto const chosen = with_fewest_moves(*planned, staying, holdings, known, {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a grid of shards ranks plan again in cells, and come to what they would decide in layers.
+// On a grid of several shards, ranks replan in cells. The decisions are the same as in layers.
 #include "rheo/planner/make_replanning.hpp"
 
 #include "rheo/model/gpt.hpp"
@@ -44,8 +44,8 @@ TEST_CASE("make_replanning: cells are decided on as layers are")
     layers.state = by_layers(cells.state, 4);
     layers.layers = cells.layers / 4;
     layers.cells_per_layer = 1;
-    auto const held_cells = detail::holdings_under(first->plan, 4);
-    auto const held_layers = detail::holdings_under(first->plan, 1);
+    auto const held_cells = holdings_under(first->plan, ranks_of(first->plan), 4);
+    auto const held_layers = holdings_under(first->plan, ranks_of(first->plan), 1);
     for (int node_size : {1, 2}) {
         membership_rules const rules{.node_size = node_size};
         for (rank_id lost{0}; lost.value < 5; ++lost) {
