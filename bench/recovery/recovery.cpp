@@ -4,7 +4,7 @@
 // whole is taken from outside, too: from the kill until the surviving reporter has written that record, which it does after its first
 // computation of the next generation. Beside it stands what the MPI alone needs (mpi_loss.cpp).
 //   bench_recovery [--json] [--ranks 2,3,4,5,6,7,8] [--repetitions 5] [--model small|large|both] [--change SETTINGS] [--keep FOLDER]
-// --change "tensor=2 pipelines=[4]": no rank is killed; the plan changes so after five steps, on a grid of four shards.
+// --change "tensor=2 pipelines=[4]": kills no rank; the plan changes after five steps, on a grid of four shards.
 // small: a model of a hundred kilobytes, so that only the MPI and the protocol cost time; large: about 20 MB of parameters and
 // moments per rank, so that copying shows.
 
@@ -268,7 +268,7 @@ std::string milliseconds(json const& object, std::string const& key)
     return object.contains(key) ? fmt::format("{:.2f}", 1e3 * object[key].get<double>()) : std::string{"-"};
 }
 
-/// Beside the recovery what the MPI alone needs.
+/// The time that the MPI alone needs, for comparison.
 void print_mpi_rows(std::vector<column> const& columns)
 {
     print_row("kill to record, from outside", columns, [](column const& c) { return milliseconds(c.phases, "outside_s"); });

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# demo.sh <rheo> <mpirun> <work folder>: trains the same small GPT twice on five ranks in two pipelines, once undisturbed
-# and once with a rank killed from outside in the middle of a step, and later with another plan for the four ranks that are left (rheo reshape), and
-# compares the digests of the final states. Every rank has an
+# demo.sh <rheo> <mpirun> <work folder>: trains the same small GPT twice on five ranks in two pipelines and compares the digests of the final states. The
+# second run loses a rank to kill -9 in the middle of a step; later, rheo reshape puts the four others into one pipeline. Every rank has an
 # emulated device (clocks.csv: times of the model's layers as on a quick processor, ratios and powers of an A100 at its clocks), whose clock follows the plan
 # and whose joules are counted: those of the file for what is computed, those of waiting for the rest of the time. Ranks share the cores, so each is slow
 # by turns: that is no straggler.

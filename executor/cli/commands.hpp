@@ -98,7 +98,7 @@ struct reshard_command_options {
 struct reshape_options {
     std::string folder;  ///< of the run
     std::vector<std::string> settings;
-    double timeout_s = 600;  ///< 0: the answer is not waited for
+    double timeout_s = 600;  ///< 0: does not wait for the answer
 };
 
 struct convert_options {

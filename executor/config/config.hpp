@@ -66,7 +66,7 @@ struct plan_config {
     recompute_policy recompute = recompute_policy::never;
     bytes memory{};                     ///< of a rank, for state and activations: a plan that needs more is refused; 0: unlimited
     int spares = 0;                     ///< ranks that wait until one is lost or leaves
-    std::vector<std::string> changes{}; ///< of these keys while the job runs, e.g. "100: tensor=2 pipelines=[4,4]" (executor/config/plan_change.hpp)
+    std::vector<std::string> changes{}; ///< of the plan while the job runs, e.g. "100: tensor=2 pipelines=[4,4]" (executor/config/plan_change.hpp)
     seconds mtbf =
         hours(10'000);  ///< mean time between losses of one rank: what a longer step costs against copies after a loss (rheo/pipeline/recovery_price.hpp)
     std::string layer_profile{};  ///< a file, see rheo profile, with times of the layers; empty: times as modelled

@@ -15,7 +15,7 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// What stands between spaces; a list is one part.
+/// Splits at spaces, except inside of a list.
 std::vector<std::string> parts_of(std::string_view text)
 {
     std::vector<std::string> parts;

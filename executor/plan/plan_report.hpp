@@ -18,7 +18,7 @@ namespace rheo::inline v0 {
 /// The compute programs of all pipelines, at unit costs.
 std::string drawing_of(plan const& p);
 
-/// The degrees that the planner compared, with their steps; empty where it chose none.
+/// Table of the degrees that the planner compared, with their step times; empty if it chose none.
 std::string format_degrees(std::span<tried_degree const> tried, int chosen);
 
 /// How the job continues after the loss of this rank, as a sentence: the plan that the survivors make.

@@ -30,7 +30,7 @@ std::string layer_profile_error(model_description const& model, run_config const
 /// @pre check_ranks(config, ranks) found nothing, ranks >= 1  @returns an error of the profile, too
 result<initial_plan> make_plan(model_description const& model, run_config const& config, int ranks);
 
-/// plan.tensor as the plan has it, where the planner chose it, or the plan is from a file.
+/// Sets plan.tensor to the degree of the plan if the planner chose it or the plan came from a file.
 void settle_degree(run_config& config, plan const& p);
 
 /// Why a plan cannot be run; empty when it can.
@@ -58,8 +58,8 @@ struct changed_job {
     replanning known;
 };
 
-/// What a job becomes with that config, on the ranks that stay, each in the place for which the fewest bytes move. @param in_force the plan so far
-/// @returns why the ranks cannot run it
+/// Plans the job anew with this config, for the ranks that stay, so that the fewest bytes move. @param in_force the plan so far
+/// @returns an error if these ranks cannot run it
 result<changed_job> change_plan(model_description const& model, run_config config, membership_plan const& in_force, std::vector<rank_id> const& staying);
 
 /// @pre plan_error found nothing

@@ -168,7 +168,7 @@ fs::path set_run_aside(fs::path const& folder)
         }
     }
     for (auto const& entry : fs::directory_iterator(folder, error)) {
-        if (auto const name = entry.path().filename(); name.string().starts_with("reshape-")) {  // answers; a request is for the run to come
+        if (auto const name = entry.path().filename(); name.string().starts_with("reshape-")) {  // an answer; a request stays for the next run
             names.push_back(name);
         }
     }

@@ -80,7 +80,7 @@ struct recovery_record {
     attempt_id attempt;
     std::vector<rank_id> lost;
     std::vector<rank_id> left{}; ///< in order, after the step before; with no rank lost or gone, ranks that waited were given places
-    std::string change{};        ///< of the plan that was asked for, made after the step before: "tensor=2 pipelines=[4,4]"
+    std::string change{};        ///< of the plan, scheduled or requested, after the step before: "tensor=2 pipelines=[4,4]"
     int ranks = 0;               ///< that continue
     int pipelines = 0;
     seconds detect, revoke, decide, shrink, link, exchange, plan, copy, merge, first_instruction;

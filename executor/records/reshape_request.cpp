@@ -36,7 +36,7 @@ std::vector<std::string> lines_of(fs::path const& path)
 
 std::string id_line(std::string const& id) { return "# request " + id; }
 
-/// "plan.tensor=2" of "plan.tensor = 2"; the value keeps its spaces.
+/// Turns "plan.tensor = 2" into "plan.tensor=2"; spaces inside of the value stay.
 std::string setting_in(std::string const& line)
 {
     auto const equals = line.find('=');

@@ -34,7 +34,7 @@ int opened(std::string const& folder)
 /// 0 when it has the lock, else errno.
 int locked(int descriptor, short type)
 {
-    struct flock all{};
+    struct flock all = {};
     all.l_type = type;
     all.l_whence = SEEK_SET;
     int code = 0;
@@ -129,7 +129,7 @@ std::optional<bool> run_lock::is_held(std::string const& folder)
     if (descriptor < 0) {
         return errno == ENOENT ? std::optional{false} : std::nullopt;
     }
-    struct flock all{};
+    struct flock all = {};
     all.l_type = F_WRLCK;
     int const code = ::fcntl(descriptor, F_OFD_GETLK, &all);
     ::close(descriptor);

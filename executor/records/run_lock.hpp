@@ -41,7 +41,7 @@ public:
 
     void release() noexcept;
 
-    /// Whether a launch is at work in the folder; none where the file system has no locks.
+    /// Whether a job runs in the folder; none if the file system has no locks.
     static std::optional<bool> is_held(std::string const& folder);
 
 private:

@@ -70,7 +70,7 @@ page_block summary(run_folder const& run)
     return facts.block();
 }
 
-/// What a recovery followed: the ranks that were lost or left, or a change of the plan.
+/// The cause of a recovery: ranks that were lost or left, or a change of the plan.
 std::string cause_of(json const& recovery)
 {
     auto const lost = recovery.value("lost", std::vector<int>{});

@@ -26,7 +26,7 @@ struct chosen_step {
     seconds computing;  ///< of all ranks
 };
 
-/// Steps under one plan: of a generation, between changes of the plan.
+/// Steps under one plan: within a generation, from one change of the plan to the next.
 struct steps_of_plan {
     generation_id generation;
     std::int64_t begin = 0;
@@ -137,7 +137,7 @@ page_block step_section(run_folder const& run, std::optional<model_description> 
     steps_of_plan under_first{first.value_or(generation_id{})};
     steps_of_plan under_last{last.value_or(generation_id{})};
     for (auto const* r : run.of_kind("recovery")) {
-        if (r->value("lost", std::vector<int>{}).empty()) {  // between two steps, which may be in one generation
+        if (r->value("lost", std::vector<int>{}).empty()) {  // a change between two steps of one generation
             auto const step = r->value("step", std::int64_t{0});
             under_first.end = std::min(under_first.end, step);
             under_last.begin = std::max(under_last.begin, step);

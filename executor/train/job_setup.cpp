@@ -34,7 +34,7 @@ std::string longer_than_positions(model_description const& model, int tokens)
     return {};
 }
 
-/// Which change of plan.changes the ranks of the launch cannot make; empty when they can make all.
+/// The first change in plan.changes that the launched ranks cannot make, with the reason; empty if there is none.
 std::string error_of_planned_changes(model_description const& model, run_config const& given, int launched)
 {
     auto so_far = given;

@@ -55,7 +55,7 @@ protocol_event trainer::perform(run_section const& action)
     return section_finished{found, checkpoints_.consents(), leaving, regroup_ || changes_.next() != nullptr};
 }
 
-/// A change of the plan that is due after the step.
+/// Plans the change that is due after the step, if any.
 void trainer::prepare_change(step_id after, std::vector<rank_id> const& leaving)
 {
     std::vector<rank_id> staying;

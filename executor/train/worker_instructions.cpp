@@ -120,7 +120,7 @@ void worker::compute_and_book(stage_item item, section const& in, Compute const&
         booked_.insert(booked_.end(), uses.begin(), uses.end());
     };
     item.added = &added;
-    struct noting {  // also when it breaks off: the states of the sums are known by then
+    struct noting {  // in its destructor, because a lost peer ends the computation by an exception
         worker& self;
         microbatch_id microbatch;
         ~noting()

@@ -61,7 +61,7 @@ void recovery_log::shrunk(generation_id generation, step_id step, attempt_id att
     r.step = step;
     r.attempt = attempt;
     r.ranks = static_cast<int>(members.size());
-    change_.clear();  // one that was on its way is made later, in a record of its own
+    change_.clear();  // a change that was not merged gets its own record later
     r.left.insert(r.left.end(), departed.begin(), departed.end());
     auto const is_in = [](auto const& ranks, rank_id rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); };
     r.lost.clear();

@@ -46,7 +46,7 @@ public:
 
     /// Members are left out. @pre a record is open
     void shrunk(generation_id generation, step_id step, attempt_id attempt, std::span<rank_id const> members, std::span<rank_id const> departed);
-    /// Places change between two steps without a loss. @param change of the plan that was asked for; empty: ranks that wait get places
+    /// Places change between two steps without a loss. @param change settings of the new plan; empty: spares join
     void regroups(generation_id generation, step_id step, std::span<rank_id const> members, std::string const& change);
     void merged(membership_plan const& plan, merge_account const& account);
     seconds merged_at() const { return merged_at_; }
@@ -60,7 +60,7 @@ private:
     records* record_;
     launch_clock clock_;
     std::optional<recovery_record> open_;
-    std::string change_;                      ///< of the plan, until it is merged
+    std::string change_;                      ///< of the plan, not merged yet
     std::vector<rank_id> before_;             ///< members when it began
     seconds progress_;                        ///< when this rank last got something done
     seconds merged_at_;

@@ -16,10 +16,10 @@ namespace rheo::inline v0 {
 
 class step_planner {
 public:
-    /// @param config with the keys of [plan] that `first` is from  @param first the plan to begin with, for all ranks
+    /// @param config whose [plan] `first` was made from  @param first the plan to begin with, for all ranks
     step_planner(job const& about, run_config config, plan first, replanning known);
 
-    /// The plan to begin with, for the members by what they hold.
+    /// The first plan, for members with these holdings.
     membership_plan first_for(std::vector<rank_holdings> const& holdings) const;
 
     /// For the members by what they hold. @param in_force the one before; without pipelines at the start

@@ -52,7 +52,7 @@ struct step_totals {
     bool overflow = false;                 ///< a contribution overflowed its scale
     bool stop_requested = false;
     bool checkpoint_wanted = false;
-    bool reshape_requested = false;        ///< a change of the plan is asked for
+    bool reshape_requested = false;        ///< `rheo reshape` has requested a change of the plan
     std::vector<bool> leaving;             ///< member -> it asks to leave after the step
 
     std::optional<not_finite_place> not_finite{};  ///< the first

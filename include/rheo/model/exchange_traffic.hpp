@@ -46,7 +46,7 @@ constexpr bytes received_bytes(layer_description const& layer, microbatch_shape 
     return sum;
 }
 
-/// How often the members exchange something in a forward; as often in a backward.
+/// Number of exchanges in a forward; a backward has as many.
 template <class OnlyWhenCalled = void>
 constexpr int exchange_count(layer_description const& layer, shard_group const& group)
 {

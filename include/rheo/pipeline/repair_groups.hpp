@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Pipelines of groups after ranks were lost or leave. Pipelines keep their cuts. A rank that waits takes the shards of one that is gone; where there is none
-// the rest of the group share them, as evenly as can be; a position that has nobody left takes a rank from the largest group of its pipeline; a pipeline
-// that cannot be kept, of several the one with most positions, gives its ranks to the others. So there stay as many pipelines, and copies of each cell, as can be; then groups as large as can be.
+// Repairs pipelines of groups after ranks were lost or leave. Pipelines keep their cuts. A spare takes the shards of a lost rank; without one, the rest of
+// its group share them as evenly as possible. An empty position takes a rank from the largest group of its pipeline. If a pipeline cannot be kept, the
+// one with the most positions gives its ranks to the others. So as many pipelines as possible stay, hence copies of each cell, and then groups stay large.
 
 #include <algorithm>
 #include <cstddef>

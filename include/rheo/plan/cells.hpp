@@ -39,7 +39,7 @@ collection by_cells(collection state, int grid)
     return state;
 }
 
-/// The collection with layers in place of cells: by_cells undone.
+/// The collection with layers in place of cells: the inverse of by_cells.
 template <class OnlyWhenCalled = void>
 collection by_layers(collection state, int grid)
 {
@@ -55,7 +55,7 @@ collection by_layers(collection state, int grid)
     return state;
 }
 
-/// The layers of which all cells are among these. @param cells ascending
+/// The layers whose cells are all in the list. @param cells ascending
 template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_id> whole_layers(array_view<layer_id const> cells, int grid)
 {

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Who holds each tensor under a plan: the ranks that use it with one of their layers. Where ranks share stages, with one of their shards of a layer.
+// Which ranks hold each tensor under a plan: those that use it in one of their layers, or in one of their shards of a layer if ranks share the stage.
 
 #include <algorithm>
 #include <cstddef>

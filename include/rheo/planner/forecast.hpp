@@ -54,11 +54,11 @@ struct forecast {
     int node_size = 1;
     std::string profile{};                          ///< the file that all times follow; empty: they are modelled
     std::optional<seconds> step{};                  ///< of the plan; none where its pipelines were cut by hand
-    std::optional<step_parts> parts{};              ///< of that time, where ranks share stages
+    std::optional<step_parts> parts{};              ///< of that time; none if no ranks share a stage
     std::vector<makespan_template> templates{};       ///< sizes in ranks
     std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
     std::vector<result<instantiation>>
-        instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one; its time is 0 where there is no step. None where ranks share stages
+        instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one (time 0: not modelled); empty if ranks share stages
     std::vector<rank_memory> memory{};  ///< of every rank that has a place
     survivability as_it_stands{};
     std::vector<loss_outcome> ranks{};  ///< each one alone

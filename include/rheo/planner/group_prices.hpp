@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What stages of several ranks take: each layer in the time of the member with most shards, and the exchanges inside it. A gather and a sum move what one
-// all-reduce of the layer's output moves (Korthikanti et al. 2022, section 4.2), so a measured profile prices them by its all-reduce; else they take the
-// bytes that a member receives over the modelled link, and its latency each.
+// Times of stages that several ranks share. A layer takes as long as its member with the most shards, and its exchanges come on top. One gather and one
+// sum move the bytes of one all-reduce of the layer's output (Korthikanti et al. 2022, section 4.2), so a measured profile prices them by its all-reduce.
+// Without a profile, exchanges take the bytes that a member receives over the modelled link, plus one latency each.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +25,7 @@
 
 namespace rheo::inline v0 {
 
-/// The exchanges of a layer in one direction, by a member of a group of so many ranks. @param planned the layer as planning sees it
+/// Time of a layer's exchanges, forward or backward, in a group of `degree` ranks. @param planned times of the layer
 template <class OnlyWhenCalled = void>
 seconds exchange_time(layer_description const& layer, layer_profile const& planned, planning_request const& request, int degree)
 {
@@ -38,8 +38,8 @@ seconds exchange_time(layer_description const& layer, layer_profile const& plann
     return link.latency * exchanges + received_bytes(layer, request.microbatch, request.policy, group) / link.bandwidth / 2.0;
 }
 
-/// The layers with what it takes to share each between 2 .. `most` ranks, in each direction: exchanges, and the work of the member with most shards beyond
-/// an even part. @pre most <= the model's grid
+/// The layers with the cost of sharing each between 2 .. `most` ranks, forward and backward: exchanges, and the excess work of the member with the most
+/// shards over an even part. @pre most <= the model's grid
 template <class OnlyWhenCalled = void>
 std::vector<layer_profile> with_group_prices(std::vector<layer_profile> layers, model_description const& model, planning_request const& request, int most)
 {
@@ -56,7 +56,7 @@ std::vector<layer_profile> with_group_prices(std::vector<layer_profile> layers, 
     return layers;
 }
 
-/// Modelled time of a whole step on the plan's pipelines, whose stages have any degrees: that of the longest pipeline, messages and exchanges included.
+/// Modelled time of a whole step: that of the longest pipeline, with messages and exchanges. Stages may have any degrees.
 template <class OnlyWhenCalled = void>
 seconds time_of_step(plan const& p, model_description const& model, planning_request const& request)
 {
@@ -75,7 +75,7 @@ seconds time_of_step(plan const& p, model_description const& model, planning_req
     return longest;
 }
 
-/// @param time of the step, as time_of_step has it, above 0
+/// How the ranks spend the time of a step. @param time result of time_of_step, above 0
 template <class OnlyWhenCalled = void>
 step_parts parts_of_step(plan const& p, model_description const& model, planning_request const& request, seconds time)
 {

@@ -11,11 +11,11 @@
 
 namespace rheo::inline v0 {
 
-/// A number of ranks that could share each stage.
+/// A tensor-parallel degree that the planner tried.
 struct tried_degree {
     int degree = 1;
     seconds time{};       ///< modelled, of a step
-    std::string error{};  ///< why there is no plan
+    std::string error{};  ///< if there is no plan
 
     friend bool operator==(tried_degree const&, tried_degree const&) = default;
 };
@@ -24,7 +24,7 @@ struct initial_plan {
     rheo::plan plan{};
     seconds time{};         ///< modelled, of a step
     bool degraded = false;  ///< fewer than failures + 1 pipelines
-    std::vector<tried_degree> degrees{};  ///< where the planner chose the degree, those that it compared
+    std::vector<tried_degree> degrees{};  ///< that the planner compared; empty if the request set the degree
 
     friend bool operator==(initial_plan const&, initial_plan const&) = default;
 };

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A plan on ranks that are not numbered through: those that a job has left.
+// Plans for the ranks that a job still has, whose numbers have gaps.
 
 #include <algorithm>
 #include <utility>
@@ -18,7 +18,7 @@
 
 namespace rheo::inline v0 {
 
-/// The plan with another rank in the place of each.
+/// The plan with each rank replaced.
 template <class NewRank>
 plan with_ranks(plan p, NewRank const& new_rank)
 {
@@ -31,7 +31,7 @@ plan with_ranks(plan p, NewRank const& new_rank)
     return p;
 }
 
-/// A plan of the request on these ranks. @param ranks ascending  @returns why there is none
+/// Makes a plan for these ranks. @param ranks ascending
 template <class OnlyWhenCalled = void>
 result<plan> make_plan_on(model_description const& model, planning_request const& request, array_view<rank_id const> ranks)
 {

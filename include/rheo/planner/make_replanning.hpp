@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What every rank of a job keeps, to plan again when its membership changes, and how groups of ranks that share stages are made again.
+// What every rank keeps in order to replan after a change of the membership, and how groups of ranks that share stages are rebuilt.
 
 #include <algorithm>
 #include <string>
@@ -26,7 +26,7 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// Pipelines of groups for these ranks, in sizes of the planner's choice; in smaller groups where there are too few ranks.
+/// New pipelines of groups for these ranks. The planner chooses their sizes; if there are too few ranks for a group, groups are smaller.
 template <class OnlyWhenCalled = void>
 result<recomposition> new_groups(model_description const& model, planning_request request, std::vector<rank_id> const& ranks)
 {
@@ -45,7 +45,7 @@ result<recomposition> new_groups(model_description const& model, planning_reques
     return recomposition_of(*made);
 }
 
-/// The plan of pipelines with their shares.
+/// The plan with these pipelines and shares.
 template <class OnlyWhenCalled = void>
 plan plan_of(std::vector<pipeline_instance> pipelines, std::vector<int> const& shares, model_description const& model, planning_request const& request)
 {
@@ -59,7 +59,7 @@ plan plan_of(std::vector<pipeline_instance> pipelines, std::vector<int> const& s
     return p;
 }
 
-/// Whether a pipeline of groups keeps within the memory limit when it runs all microbatches.
+/// Whether a pipeline of groups fits the memory limit if it runs all microbatches.
 template <class OnlyWhenCalled = void>
 bool fits_alone(pipeline_instance const& pipeline, model_description const& model, planning_request const& request)
 {
@@ -67,7 +67,7 @@ bool fits_alone(pipeline_instance const& pipeline, model_description const& mode
     return memory_error(alone, model, request, ranks_of(alone).back().value + 1).empty();
 }
 
-/// How pipelines of groups follow those before: repaired, or new ones where none can be kept. Nothing where ranks share no stage.
+/// The function that repairs pipelines of groups, or makes new ones if none can be kept. Empty if no ranks share a stage.
 template <class OnlyWhenCalled = void>
 decltype(replanning::regroup) regrouping(model_description const& model, planning_request const& request)
 {
@@ -89,10 +89,10 @@ decltype(replanning::regroup) regrouping(model_description const& model, plannin
 
 }  // namespace detail
 
-/// What members know of nodes and spares when the membership changes.
+/// The nodes and spares that the request asks for.
 constexpr membership_rules membership_rules_of(planning_request const& request) { return {.node_size = request.node_size, .reserved_spares = request.spares}; }
 
-/// What every rank keeps, to plan again after a loss: in cells on a grid of several shards. @param ranks at launch
+/// What every rank keeps in order to replan after a loss, in cells on a grid of several shards. @param ranks at launch
 template <class OnlyWhenCalled = void>
 replanning make_replanning(model_description const& model, planning_request const& request, int ranks)
 {

@@ -71,7 +71,7 @@ std::vector<rank_id> ranks_that_stay(array_view<rank_holdings const> members, ar
     return staying;
 }
 
-/// Holdings in whole layers. What a rank holds of the shards of a layer alone does not count.
+/// Holdings in layers instead of cells. A layer counts only if the rank holds all its shards.
 template <class OnlyWhenCalled = void>
 std::vector<rank_holdings> in_layers(array_view<rank_holdings const> holdings, int cells_per_layer)
 {
@@ -82,7 +82,7 @@ std::vector<rank_holdings> in_layers(array_view<rank_holdings const> holdings, i
     return whole;
 }
 
-/// Templates know whole layers, so cells are decided on as layers; copies that second ranks keep are of cells again.
+/// Templates are made of layers: the decision is made in layers, and its safety copies are converted back to cells.
 template <class OnlyWhenCalled = void>
 membership_decision decision_of(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
@@ -114,7 +114,7 @@ membership_decision decision_of(array_view<rank_holdings const> holdings, array_
 
 }  // namespace detail
 
-/// The plan that puts the members into given pipelines. @param chosen or why there are none @pre holdings ascend by rank
+/// The plan with the chosen pipelines. @param chosen pipelines, or the error why there are none  @pre holdings ascend by rank
 template <class OnlyWhenCalled = void>
 membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replanning const& known, membership_rules rules, result<recomposition> chosen)
 {
@@ -133,7 +133,7 @@ membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replann
     return plan;
 }
 
-/// The plan for the members whose holdings are known, those that leave without a place.
+/// The plan for members with these holdings. Members that leave get no place.
 /// @param before the pipelines in force @pre holdings ascend by rank
 template <class OnlyWhenCalled = void>
 membership_plan plan_membership(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,

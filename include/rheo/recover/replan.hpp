@@ -46,7 +46,7 @@ struct replanning {
     std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
     int slices = 1;                       ///< of a microbatch, each of which contributes for itself
     int cells_per_layer = 1;              ///< above 1 state and layers are in cells (plan/cells.hpp)
-    /// Where ranks share stages: the next pipelines, from those before and the ranks that stay. Empty: templates decide.
+    /// If ranks share stages: chooses the next pipelines from the old ones and the ranks that stay. Empty: templates are used.
     std::function<result<recomposition>(array_view<pipeline_instance const> before, std::vector<rank_id> const& staying)> regroup{};
 };
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the tests of jobs on a grid of four shards: the job, what one rank makes of it, and the comparison with that.
+# Sourced by tests of jobs on a grid of four shards: writes the job, runs it on one rank, and compares other runs with that digest.
 # shellcheck source=tests/support/jobs.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../support/jobs.sh"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the plan of a running job: what is one, what the config becomes, and what is refused.
+// Changes of the plan of a running job: their text, the config after them, and their errors.
 #include "executor/config/plan_change.hpp"
 
 #include "executor/config/toml.hpp"

@@ -53,7 +53,7 @@ recovery_plan plan_really(std::vector<rank_holdings> const& holdings, job_settin
     return replan(holdings, known);
 }
 
-/// The same with groups of two ranks, which are repaired.
+/// The same for groups of two ranks, by the library's own repair.
 recovery_plan plan_groups_really(std::vector<rank_holdings> const& holdings, job_settings const& job)
 {
     replanning known{state(), layers, {}, {1, job.microbatches}, bytes{12}, {}};

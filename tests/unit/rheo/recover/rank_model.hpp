@@ -39,7 +39,7 @@ struct job_settings {
     int kills = 2;
     manners planner = manners::keep;
     int wants_to_leave = -1;  ///< this rank, from the first step on
-    int regroups = 0;         ///< after so many first steps every rank gets another place, though none leaves; after the second its first one again
+    int regroups = 0;         ///< after each of the first so many steps all ranks change places, and after the second they change back
     section_manners section{};
     recovery_plan (*planned)(std::vector<rank_holdings> const& holdings, job_settings const&) = nullptr;
 };

@@ -4,7 +4,7 @@
 // The smallest job in which everything that can go wrong with a recovery can happen: two layers, each
 // with a parameter of its own and both using a tied one; four ranks as two pipelines of two stages.
 // And what a rank does in a section of it, as a list of operations that are either done or not.
-// With groups the two layers are the two cells of one layer: two ranks share its stage and exchange inside each microbatch.
+// With groups, the two layers are two cells of one layer: two ranks share its stage, and exchange within each microbatch.
 
 #include <algorithm>
 #include <cstddef>
@@ -43,7 +43,7 @@ inline pipeline_instance pipeline_of(std::vector<rank_id> const& ranks)
     return result;
 }
 
-/// A pipeline whose one stage the ranks share, a cell each; a rank alone has both.
+/// A pipeline of one stage. Two ranks have one cell each; one rank has both.
 inline pipeline_instance group_of(std::vector<rank_id> const& ranks) { return {{layer_id{0}, layer_id{1}}, {ranks}}; }
 
 enum class manners : std::uint8_t {
@@ -189,11 +189,11 @@ inline void append_safety_copies(protocol_state<recovery_plan> const& s, std::ve
     list.push_back(keep);
 }
 
-/// What sections do besides.
+/// Variants of a section.
 struct section_manners {
     bool safety = false;      ///< where there is one pipeline, each layer is kept by a second rank, too
     bool groups = false;      ///< two ranks of a pipeline share one stage
-    bool books_late = false;  ///< wrong: a backward books at its end what it has added between its exchanges
+    bool books_late = false;  ///< a fault: a backward books its contributions only at its end
 };
 
 /// The rank of the pipeline that runs a layer, or cell.
@@ -203,8 +203,8 @@ inline rank_id runner_of(pipeline_instance const& pipeline, layer_id layer, bool
     return groups ? members[members.size() == 1 ? 0 : at(layer)] : holders_of(pipeline, std::span{&layer, 1}).front();
 }
 
-/// The work of a member: in each forward an exchange with the other; in each backward one between the contributions to the parameter that both use and
-/// to its own.
+/// The work of a member. Each forward has an exchange with the other member; each backward has one between the contributions to the shared parameter and
+/// those to the member's own.
 inline void append_group_work(protocol_state<recovery_plan> const& s, pipeline_instance const& pipeline, std::vector<microbatch_work> const& work,
                               bool books_late, std::vector<operation>& list)
 {
