@@ -166,14 +166,17 @@ endmacro()
 # Shows a page of rheo report in a test. Not every system has it under this name.
 set(rheo_browser "chromium|bin/chromium bin/chromium-browser bin/google-chrome")
 
+# Compiles the C++ of the pages.
+set(rheo_second_compiler "clang-16|bin/clang++-16 bin/clang++-17 bin/clang++-18 bin/clang++-19")
+
 # For tests of the label long.
-set(rheo_long_packages "clang-16|bin/clang++-16" "libclang-rt-16-dev|lib/clang/16/include/fuzzer/FuzzedDataProvider.h" "doxygen|bin/doxygen" "libopenmpi-dev|bin/mpicxx.openmpi" "openmpi-bin|bin/mpirun.openmpi")
+set(rheo_long_packages "libclang-rt-16-dev|lib/clang/16/include/fuzzer/FuzzedDataProvider.h" "doxygen|bin/doxygen" "libopenmpi-dev|bin/mpicxx.openmpi" "openmpi-bin|bin/mpirun.openmpi")
 
 # Not needed to build or run anything else, so it is installed only where that is easy.
 function(rheo_setup_for_tests)
   execute_process(COMMAND id -u OUTPUT_VARIABLE uid OUTPUT_STRIP_TRAILING_WHITESPACE)
   find_program(apt apt-get NO_CACHE)
-  set(wanted ${rheo_other_mpi} ${rheo_oracles})
+  set(wanted ${rheo_other_mpi} ${rheo_oracles} ${rheo_second_compiler})
   if(LABEL STREQUAL "long")
     list(APPEND wanted ${rheo_long_packages})
   endif()

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,9 +24,8 @@ device_error refused(std::string const& path, char const* verb, int error)
     return {cause, path + " cannot be " + verb + ": " + std::strerror(error)};
 }
 
-}  // namespace
-
-device_result<std::string> read_small_file(std::string const& path)
+/// What one pass over the file finds.
+device_result<std::string> read_once(std::string const& path)
 {
     descriptor const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file) {
@@ -43,6 +43,23 @@ device_result<std::string> read_small_file(std::string const& path)
         text.pop_back();
     }
     return text;
+}
+
+}  // namespace
+
+device_result<std::string> read_small_file(std::string const& path)
+{
+    // A plain file can be read while a write is half done. What two passes find alike is no such mixture.
+    constexpr int most_passes = 100;
+    auto before = read_once(path);
+    for (int pass = 1; pass < most_passes && before; ++pass) {
+        auto now = read_once(path);
+        if (now && *now == *before) {
+            break;
+        }
+        before = std::move(now);
+    }
+    return before;
 }
 
 device_result<double> read_number_file(std::string const& path)
