@@ -17,7 +17,7 @@ inline constexpr int plan_schema = 1;
 /// Microbatches with all of their backward are plain numbers, others are [microbatch, deepest layer]. @pre as many lists of work as pipelines
 nlohmann::ordered_json to_json(plan const& p);
 
-/// @throws json_error: no plan, or not the one that its digest was made of
+/// @throws json_error: no plan, or not the one that its digest, if there is one, was made of
 plan plan_from_json(nlohmann::json const& whole, schedule_finder const& find);
 
 /// The text of an object for people: a line per member, and per object in a list.

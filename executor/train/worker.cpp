@@ -21,7 +21,7 @@ worker::worker(job const& about, rank_services const& services, plan const& wher
     auto const recompute_levels = recompute_levels_at(where, place_);
     auto const groups = groups_of(pipeline);
     group_ = groups[static_cast<std::size_t>(place_.position)];
-    auto const share = even_group(about.grid(), static_cast<int>(group_.size()), place_.member);
+    auto const share = group_at(pipeline, place_.position, about.grid(), place_.member);
     auto const is_mine = [&](int number) { return pipeline.stages[static_cast<std::size_t>(number)] == group_; };
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         if (!is_mine(s)) {
@@ -32,11 +32,11 @@ worker::worker(job const& about, rank_services const& services, plan const& wher
             std::span{about.model.layers}.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), layers.begin, about.shape(), about.microbatches(),
             state, recompute_levels.empty() ? recompute_levels : recompute_levels.subspan(at(layers.begin), static_cast<std::size_t>(size(layers))), share)};
         if (s % chain > 0) {
-            here.before = neighbours_in(pipeline.stages[static_cast<std::size_t>(s - 1)], here.layers->own_rows(), here.layers->rows(), about.grid());
+            here.before = neighbours_in(pipeline, stage_id{s - 1}, here.layers->own_rows(), here.layers->rows(), about.grid());
             here.before_is_mine = is_mine(s - 1);
         }
         if (s % chain + 1 < chain) {
-            here.after = neighbours_in(pipeline.stages[static_cast<std::size_t>(s + 1)], here.layers->own_rows(), here.layers->rows(), about.grid());
+            here.after = neighbours_in(pipeline, stage_id{s + 1}, here.layers->own_rows(), here.layers->rows(), about.grid());
             here.after_is_mine = is_mine(s + 1);
         }
         here.layers->count_in(meter_);

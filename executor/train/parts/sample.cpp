@@ -64,9 +64,9 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
     auto& backend = resident.backend();
     microbatch_shape const shape{1, about.shape().tokens};
     auto const stages = stage_count(pipeline.cuts);
-    auto const group_of = [&](int s) -> std::vector<rank_id> const& { return pipeline.stages[static_cast<std::size_t>(s)]; };
-    auto const member_of = [&](int s) { return std::find(group_of(s).begin(), group_of(s).end(), self) - group_of(s).begin(); };
-    auto const is_mine = [&](int s) { return member_of(s) < std::ssize(group_of(s)); };
+    auto const ranks_at = [&](int s) -> std::vector<rank_id> const& { return pipeline.stages[static_cast<std::size_t>(s)]; };
+    auto const member_of = [&](int s) { return static_cast<int>(std::find(ranks_at(s).begin(), ranks_at(s).end(), self) - ranks_at(s).begin()); };
+    auto const is_mine = [&](int s) { return member_of(s) < std::ssize(ranks_at(s)); };
     struct at_work {
         std::unique_ptr<stage> layers;
         std::unique_ptr<activation> kept;
@@ -76,12 +76,12 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
         if (auto const span = layers_of(pipeline, stage_id{s}); is_mine(s)) {
             auto& here = mine[static_cast<std::size_t>(s)];
             here.layers = backend.make_stage(std::span{about.model.layers}.subspan(at(span.begin), static_cast<std::size_t>(size(span))), span.begin, shape, 1,
-                                             resident, {}, even_group(about.grid(), static_cast<int>(group_of(s).size()), static_cast<int>(member_of(s))));
+                                             resident, {}, group_of(pipeline, stage_id{s}, about.grid(), member_of(s)));
             here.kept = std::make_unique<activation>(here.layers->layout());
         }
     }
-    auto const& writers = group_of(stages - 1);
-    std::vector<rank_id> listeners = group_of(0);  // the first and the last stage keep the text; the first of the writers draws each token and sends it
+    auto const& writers = ranks_at(stages - 1);
+    std::vector<rank_id> listeners = ranks_at(0);  // the first and the last stage keep the text; the first of the writers draws each token and sends it
     listeners.insert(listeners.end(), writers.begin(), writers.end());
     std::sort(listeners.begin(), listeners.end());
     listeners.erase(std::unique(listeners.begin(), listeners.end()), listeners.end());
@@ -96,7 +96,7 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
             if (layers == nullptr) {
                 continue;
             }
-            auto const rows_beside = [&](int other) { return neighbours_in(group_of(other), layers->own_rows(), layers->rows(), about.grid()); };
+            auto const rows_beside = [&](int other) { return neighbours_in(pipeline, stage_id{other}, layers->own_rows(), layers->rows(), about.grid()); };
             if (s == 0) {
                 std::fill(kept->tokens.begin(), kept->tokens.end(), 0);
                 for (std::size_t k = 0; k < window; ++k) {
@@ -114,7 +114,7 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
             }
             std::fill(kept->targets.begin(), kept->targets.end(), 0);
             loss_sum unused;
-            member_exchange between_members{group_of(s), messages};
+            member_exchange between_members{ranks_at(s), messages};
             layers->forward(*kept, {.seed = 0, .step = {}, .microbatch = {}, .training = false, .exchange = &between_members}, unused);
             backend.wait();
             if (s + 1 == stages) {

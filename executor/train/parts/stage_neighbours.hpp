@@ -21,16 +21,18 @@ struct stage_neighbour {
     shard_range rows;
 };
 
-/// The members of a group that have some of the rows that are mine. @param rows of an item
-inline std::vector<stage_neighbour> neighbours_in(std::vector<rank_id> const& group, shard_range mine, std::int64_t rows, int grid)
+/// The ranks of another stage that have some of the rows that are mine. @param rows of an item
+inline std::vector<stage_neighbour> neighbours_in(pipeline_instance const& pipeline, stage_id other, shard_range mine, std::int64_t rows, int grid)
 {
     std::vector<stage_neighbour> found;
-    auto const degree = static_cast<int>(group.size());
-    for (int member = 0; member < degree; ++member) {
-        auto const theirs = rows_of(even_group(grid, degree, member).run(grid), rows, grid);
+    auto const& ranks = pipeline.stages[at(other)];
+    auto group = group_of(pipeline, other, grid);
+    for (std::size_t member = 0; member < ranks.size(); ++member) {
+        group.self = static_cast<int>(member);
+        auto const theirs = rows_of(group.run(grid), rows, grid);
         shard_range const common{std::max(mine.begin, theirs.begin), std::min(mine.end, theirs.end)};
         if (common.begin < common.end) {
-            found.push_back({group[static_cast<std::size_t>(member)], common});
+            found.push_back({ranks[member], common});
         }
     }
     return found;

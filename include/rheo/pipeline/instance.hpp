@@ -22,17 +22,19 @@ namespace rheo::inline v0 {
 struct pipeline_instance {
     std::vector<layer_id> cuts;                ///< of one copy of the model
     std::vector<std::vector<rank_id>> stages;  ///< stage -> its group: the ranks that run it together, each with a run of its shards
+    std::vector<std::vector<int>> shares{};    ///< stage -> how many shards each rank of its group has; none: as even as can be (pipeline/shares.hpp)
 
     friend constexpr bool operator==(pipeline_instance const&, pipeline_instance const&) = default;
 };
 
-/// Its fields, with their names in plan.json.
+/// Its fields, with their names in plan.json, and a value that is left out.
 template <class Pipeline, class Visit>
     requires std::same_as<std::remove_const_t<Pipeline>, pipeline_instance>
 constexpr void for_each_field(Pipeline& pipeline, Visit&& visit)
 {
     visit("cuts", pipeline.cuts);
     visit("ranks", pipeline.stages);
+    visit("shares", pipeline.shares, std::vector<std::vector<int>>{});
 }
 
 /// The layers of a stage, of whichever copy. @pre the pipeline has the stage

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/pipeline/recomposition.hpp"
+#include "rheo/pipeline/shares.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/result.hpp"
 
@@ -43,13 +45,19 @@ struct damaged_pipeline {
         return false;
     }
 
+    /// Groups that have as many ranks as before keep their shares.
     pipeline_instance instance() const
     {
         auto const where = placement_of(before);
         pipeline_instance now{before.cuts, {}};
-        for (auto const position : where.positions) {
-            auto group = groups[static_cast<std::size_t>(position)];
+        for (std::size_t stage = 0; stage < where.positions.size(); ++stage) {
+            auto group = groups[static_cast<std::size_t>(where.positions[stage])];
             std::erase(group, no_member);
+            if (!before.shares.empty() && !group.empty()) {
+                auto const& shares = before.shares[stage];
+                auto const degree = static_cast<int>(group.size());
+                now.shares.push_back(shares.size() == group.size() ? shares : even_shares(std::accumulate(shares.begin(), shares.end(), 0), degree));
+            }
             now.stages.push_back(std::move(group));
         }
         return now;

@@ -41,12 +41,12 @@ constexpr std::vector<std::vector<rank_id>> holders_by_tensor(array_view<pipelin
         auto const where = placement_of(pipeline);
         for (std::size_t position = 0; position < groups.size(); ++position) {
             auto const layers = layers_at(pipeline.cuts, where, static_cast<int>(position));
-            auto const degree = static_cast<int>(groups[position].size());
-            for (int member = 0; member < degree; ++member) {
-                auto const run = even_group(grid, degree, member).run(grid);
+            auto group = group_at(pipeline, static_cast<int>(position), grid);
+            for (std::size_t member = 0; member < groups[position].size(); ++member) {
+                group.self = static_cast<int>(member);
                 for (std::size_t t = 0; t < holders.size(); ++t) {
-                    if (detail::uses_tensor(state, state.tensors[t], layers, run)) {
-                        holders[t].push_back(groups[position][static_cast<std::size_t>(member)]);
+                    if (detail::uses_tensor(state, state.tensors[t], layers, group.run(grid))) {
+                        holders[t].push_back(groups[position][member]);
                     }
                 }
             }

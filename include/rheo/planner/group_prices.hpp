@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "rheo/model/exchange_traffic.hpp"
@@ -25,21 +26,28 @@
 
 namespace rheo::inline v0 {
 
-/// Time of a layer's exchanges, forward or backward, in a group of `degree` ranks. @param planned times of the layer
+/// Time of a layer's exchanges, forward or backward, in a group of several ranks, seen from its largest member. @param planned times of the layer
 template <class OnlyWhenCalled = void>
-seconds exchange_time(layer_description const& layer, layer_profile const& planned, planning_request const& request, int degree)
+seconds exchange_time(layer_description const& layer, layer_profile const& planned, planning_request const& request, shard_group const& group)
 {
-    auto const group = even_group(layer.shards, degree, degree - 1);
     auto const exchanges = exchange_count<OnlyWhenCalled>(layer, group);
-    if (auto const place = static_cast<std::size_t>(degree) - 2; !request.profile.empty() && place < planned.all_reduce.size()) {
+    if (auto const place = group.members.size() - 2; !request.profile.empty() && place < planned.all_reduce.size()) {
         return planned.all_reduce[place] * (exchanges / 2.0);
     }
     auto const link = request.node_size > 1 ? request.machine.in_node : request.machine.between_nodes;
     return link.latency * exchanges + received_bytes(layer, request.microbatch, request.policy, group) / link.bandwidth / 2.0;
 }
 
-/// The layers with the cost of sharing each between 2 .. `most` ranks, forward and backward: exchanges, and the excess work of the member with the most
-/// shards over an even part. @pre most <= the model's grid
+/// What a group of several ranks adds to an even part of a layer's time, forward or backward: its exchanges, and the excess work of its largest member.
+template <class OnlyWhenCalled = void>
+seconds sharing_time(layer_description const& layer, layer_profile const& planned, planning_request const& request, shard_group const& largest)
+{
+    auto const part = static_cast<double>(largest.run(layer.shards).count()) / layer.shards;
+    auto const excess = part - 1.0 / static_cast<double>(largest.members.size());
+    return exchange_time(layer, planned, request, largest) + (planned.forward + planned.backward) * (excess / 2.0);
+}
+
+/// The layers with the cost of sharing each between 2 .. `most` ranks, as evenly as can be. @pre most <= the model's grid
 template <class OnlyWhenCalled = void>
 std::vector<layer_profile> with_group_prices(std::vector<layer_profile> layers, model_description const& model, planning_request const& request, int most)
 {
@@ -47,13 +55,26 @@ std::vector<layer_profile> with_group_prices(std::vector<layer_profile> layers, 
         auto& layer = layers[l];
         std::vector<seconds> prices;
         for (int degree = 2; degree <= most; ++degree) {
-            auto const grid = model.layers[l].shards;
-            auto const largest = static_cast<double>((grid + degree - 1) / degree) / grid;
-            prices.push_back(exchange_time(model.layers[l], layer, request, degree) + (layer.forward + layer.backward) * ((largest - 1.0 / degree) / 2.0));
+            prices.push_back(sharing_time(model.layers[l], layer, request, even_group(model.layers[l].shards, degree, degree - 1)));
         }
         layer.all_reduce = std::move(prices);
     }
     return layers;
+}
+
+/// The same with the shares that a pipeline names. @param even with_group_prices of `planned`, for as many ranks as its largest group
+template <class OnlyWhenCalled = void>
+std::vector<layer_profile> with_prices_of(pipeline_instance const& pipeline, std::vector<layer_profile> even, std::vector<layer_profile> const& planned,
+                                          model_description const& model, planning_request const& request)
+{
+    for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {
+        auto const group = group_of(pipeline, stage, grid_of(model));
+        auto const span = layers_of(pipeline.cuts, stage);
+        for (auto l = span.begin; !group.is_alone() && l < span.end; ++l) {
+            even[at(l)].all_reduce[group.members.size() - 2] = sharing_time(model.layers[at(l)], planned[at(l)], request, group);
+        }
+    }
+    return even;
 }
 
 /// Modelled time of a whole step: that of the longest pipeline, with messages and exchanges. Stages may have any degrees.
@@ -61,15 +82,22 @@ template <class OnlyWhenCalled = void>
 seconds time_of_step(plan const& p, model_description const& model, planning_request const& request)
 {
     auto const most = largest_group(p);
-    auto const prices = make_stage_prices(with_group_prices(planned_layers(model, request), model, request, most), request.machine.between_nodes, most);
+    auto const planned = planned_layers(model, request);
+    auto const even = with_group_prices(planned, model, request, most);
+    auto const link = request.machine.between_nodes;
+    auto const even_prices = make_stage_prices(even, link, most);
     seconds longest;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        std::optional<stage_prices> own;
+        if (!p.pipelines[i].shares.empty()) {
+            own = make_stage_prices(with_prices_of(p.pipelines[i], even, planned, model, request), link, most);
+        }
         std::vector<int> devices;
         for (stage_id stage{0}; stage.value < stage_count(p.pipelines[i].cuts); ++stage) {  // of one copy of the model
             devices.push_back(static_cast<int>(p.pipelines[i].stages[at(stage)].size()));
         }
         if (!p.work[i].empty()) {
-            longest = std::max(longest, makespan_of(prices, schedule_of(p, i).compute, p.pipelines[i].cuts, devices));
+            longest = std::max(longest, makespan_of(own ? *own : even_prices, schedule_of(p, i).compute, p.pipelines[i].cuts, devices));
         }
     }
     return longest;
@@ -91,7 +119,7 @@ step_parts parts_of_step(plan const& p, model_description const& model, planning
                 auto const& layer = layers[at(l)];
                 computing += microbatches * (layer.forward + layer.backward).count;
                 if (degree > 1) {
-                    exchanging += microbatches * degree * 2 * exchange_time(model.layers[at(l)], layer, request, degree).count;
+                    exchanging += microbatches * degree * 2 * exchange_time(model.layers[at(l)], layer, request, group_of(pipeline, stage, grid_of(model))).count;
                 }
             }
         }

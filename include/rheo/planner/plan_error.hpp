@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,40 @@ std::string memory_error(plan const& p, model_description const& model, planning
     return {};
 }
 
+/// Whether the shares of a pipeline's stages, if it names any, deal the grid to their ranks, alike in all stages of a position.
+template <class OnlyWhenCalled = void>
+std::string shares_error(pipeline_instance const& pipeline, int grid)
+{
+    auto const& shares = pipeline.shares;
+    if (!shares.empty() && shares.size() != pipeline.stages.size()) {
+        return "a pipeline of " + std::to_string(pipeline.stages.size()) + " stages has shares for " + std::to_string(shares.size());
+    }
+    for (std::size_t s = 0; s < shares.size(); ++s) {
+        auto const name = "stage " + std::to_string(s);
+        auto const& ranks = pipeline.stages[s];
+        if (shares[s].size() != ranks.size()) {
+            return name + " has " + ranks_text(static_cast<int>(ranks.size())) + ", but shares for " + std::to_string(shares[s].size());
+        }
+        std::int64_t sum = 0;
+        for (std::size_t member = 0; member < ranks.size(); ++member) {
+            if (shares[s][member] < 1) {
+                return name + " gives rank " + std::to_string(ranks[member].value) + " no shard; each rank of a group needs one";
+            }
+            sum += shares[s][member];
+        }
+        if (sum != grid) {
+            return "the shares of " + name + " add up to " + std::to_string(sum) + ", but train.shards is " + std::to_string(grid);
+        }
+        for (std::size_t other = 0; other < s; ++other) {
+            if (pipeline.stages[other].front() == ranks.front() && shares[other] != shares[s]) {
+                return "rank " + std::to_string(ranks.front().value) + " has different shares in stages " + std::to_string(other) + " and " + std::to_string(s) +
+                       "; a position has the same shares for all of its stages";
+            }
+        }
+    }
+    return {};
+}
+
 /// Whether the stages of a pipeline have groups that can run them: each rank a shard, one group for a position, all of it in one node.
 template <class OnlyWhenCalled = void>
 std::string group_error(pipeline_instance const& pipeline, int grid, int node_size)
@@ -73,7 +108,7 @@ std::string group_error(pipeline_instance const& pipeline, int grid, int node_si
             }
         }
     }
-    return {};
+    return shares_error(pipeline, grid);
 }
 
 /// Whether each rank has one place, in stages between cuts of the model.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Digests of plans from the parts of their values: numbers, ids, quantities, lists with their lengths, and types that list their fields
-// (`for_each_field`). A field that is in the list is in the digest.
+// (`for_each_field`). A field that is in the list is in the digest, with its name where it can be left out and is not.
 
 #include <bit>
 #include <cstdint>
@@ -31,7 +31,14 @@ constexpr void mix_fields(sequence_digest& sum, T const& value)
             mix_fields(sum, element);
         }
     } else {
-        for_each_field(value, [&](std::string_view, auto const& member) { mix_fields(sum, member); });
+        for_each_field(value, [&](std::string_view name, auto const& member, auto const&... absent) {
+            if (sizeof...(absent) == 0) {
+                mix_fields(sum, member);
+            } else if (!(... && (member == absent))) {
+                sum.mix(static_cast<std::int64_t>(hash_text(name)));
+                mix_fields(sum, member);
+            }
+        });
     }
 }
 

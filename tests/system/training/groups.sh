@@ -23,6 +23,9 @@ expect "the degrees that were compared" 4 "$("$rheo" plan job.toml --ranks 4 --s
 "$rheo" plan job.toml --ranks 3 --set plan.pipelines=[3] --set plan.tensor=[2,1] --json >plan.json
 expect "a plan as a file" 0 $?
 same planned 3 --set plan.pipelines=[3] --plan plan.json
+sed -e '/"digest"/d' -e '0,/"ranks": [[][[]0, 1], [[]2]]/s//&, "shares": [[1, 3], [4]]/' plan.json >dealt.json
+expect "shares by hand" 1 "$(grep -c '"shares": [[][[]1, 3], [[]4]]' dealt.json)"
+same dealt 3 --set plan.pipelines=[3] --plan dealt.json
 same copies 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=dualpipe --set run.threads=2
 same chunks 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=interleaved --set run.rendezvous=true
 same split 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=zb-h1

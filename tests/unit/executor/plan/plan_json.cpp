@@ -61,6 +61,25 @@ TEST_CASE("plan_json: multi-rank stages, idle pipelines, no spares")
     CHECK_THAT(text, Catch::Matchers::ContainsSubstring("\"spares\": []"));
 }
 
+TEST_CASE("plan_json: shares only where named; no digest, no check")
+{
+    auto plain = test::example();
+    CHECK(written(plain).find("shares") == std::string::npos);
+    auto shared = plain;
+    for (auto& pipeline : shared.pipelines) {
+        pipeline.shares.assign(pipeline.stages.size(), {4});
+    }
+    CHECK_THAT(written(shared), Catch::Matchers::ContainsSubstring(R"("shares": [[4], [4]], "microbatches")"));
+    CHECK(read_again(shared) == shared);
+    CHECK(digest_of(shared) != digest_of(plain));
+    auto by_hand = nlohmann::json::parse(written(plain));
+    by_hand.erase("digest");
+    by_hand["pipelines"][0]["shares"] = {{1, 3}, {4}};
+    CHECK(plan_from_json(by_hand, find_schedule).pipelines[0].shares == std::vector<std::vector<int>>{{1, 3}, {4}});
+    by_hand["pipelines"][0]["shares"] = {4, 4};
+    CHECK_THROWS_WITH(plan_from_json(by_hand, find_schedule), "no plan: 'shares' must be a list of lists of whole numbers from 0 on");
+}
+
 TEST_CASE("plan_json: what is recomputed, and slices, only where set")
 {
     auto const plain = test::example();
@@ -114,6 +133,6 @@ TEST_CASE("plan_json: every field of the wrong kind is named")
     CHECK(error_with("microbatches", {{1, 2, 3}}) == "no plan: 'microbatches' must be a list of microbatches, each a number or [number, deepest layer]");
     CHECK(error_with("spares", "3") == "no plan: 'spares' must be a list of whole numbers from 0 on");
     CHECK(error_with("clocks_MHz", {{{-1}}}) == "no plan: 'clocks_MHz' must be a list of lists of lists of numbers from 0 to 1000000");
-    CHECK(error_with("digest", "00") == "the plan is not the one that its digest was made of");
+    CHECK(error_with("digest", "00") == "the plan is not the one that its digest was made of; a plan that was changed by hand goes without 'digest'");
     CHECK(error_with("spares", {3}) == "taken");
 }

@@ -9,6 +9,7 @@
 
 #include "executor/plan/plan_file.hpp"
 #include "executor/plan/plan_json.hpp"
+#include "rheo/model/grid.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/schedule/families/families.hpp"
@@ -455,8 +456,40 @@ TEST_CASE("planning: a bad plan file is refused in one sentence")
     CHECK(refusal(replaced("\"cuts\"", "\"cutz\"")) == ": no plan: expected an object with 'cuts'");
     CHECK(refusal(replaced("\"cuts\": [0", "\"cuts\": [-1")) == ": no plan: 'cuts' must be a list of whole numbers from 0 on");
     CHECK(refusal(replaced("[[0], [1]]", "[0, 1]")) == ": no plan: 'ranks' must be a list of lists of whole numbers from 0 on");
-    CHECK(refusal(replaced("[[0], [1]]", "[[1], [0]]")) == ": the plan is not the one that its digest was made of");
+    CHECK(refusal(replaced("[[0], [1]]", "[[1], [0]]")) == ": the plan is not the one that its digest was made of; a plan that was changed by hand goes without 'digest'");
     CHECK_THROWS_WITH(read_plan_file("/nowhere/p"), "/nowhere/p: cannot be read: No such file or directory");
+}
+
+TEST_CASE("planning: shares that do not fit are rejected")
+{
+    auto const config = [] {
+        auto c = config_of({3});
+        c.train.shards = 4;
+        c.plan.tensor = {{2, 1}};
+        c.plan.failures = 0;
+        return c;
+    }();
+    auto const model = on_grid(gpt_model(config.model), config.train.shards);
+    auto const made = make_plan(model, config, 3);
+    REQUIRE(made);
+    auto const good = made->plan;
+    REQUIRE(good.pipelines[0].stages.size() == 2);
+    auto const refusal = [&](std::vector<std::vector<int>> const& shares) {
+        auto p = good;
+        p.pipelines[0].shares = shares;
+        return plan_error(p, model, config, 3);
+    };
+    CHECK(refusal({}).empty());
+    CHECK(refusal({{1, 3}, {4}}).empty());
+    CHECK(refusal({{1, 3}}) == "a pipeline of 2 stages has shares for 1");
+    CHECK(refusal({{4}, {4}}) == "stage 0 has 2 ranks, but shares for 1");
+    CHECK(refusal({{4, 0}, {4}}) == "stage 0 gives rank 1 no shard; each rank of a group needs one");
+    CHECK(refusal({{1, 2}, {4}}) == "the shares of stage 0 add up to 3, but train.shards is 4");
+    CHECK(refusal({{1, 3}, {5}}) == "the shares of stage 1 add up to 5, but train.shards is 4");
+    auto p = good;
+    p.pipelines[0].stages = {{rank_id{0}, rank_id{1}}, {rank_id{2}}, {rank_id{0}, rank_id{1}}, {rank_id{2}}};
+    p.pipelines[0].shares = {{1, 3}, {4}, {2, 2}, {4}};
+    CHECK(plan_error(p, model, config, 3) == "rank 0 has different shares in stages 0 and 2; a position has the same shares for all of its stages");
 }
 
 TEST_CASE("planning: plan that does not fit the run is rejected")

@@ -150,3 +150,26 @@ TEST_CASE("instance: shares are as even as can be, the last the largest")
     }
     CHECK_THROWS_AS(even_group(2, 3, 0), precondition_error);
 }
+
+TEST_CASE("instance: shares that a pipeline names")
+{
+    pipeline_instance pipeline{{layer_id{0}, layer_id{2}, layer_id{3}, layer_id{5}, layer_id{6}},
+                               {{rank_id{1}}, {rank_id{4}, rank_id{5}, rank_id{6}}, {rank_id{1}}, {rank_id{4}, rank_id{5}, rank_id{6}}}};
+    auto const even = pipeline;
+    for (auto const& stage : pipeline.stages) {
+        pipeline.shares.push_back(even_shares(8, static_cast<int>(stage.size())));
+    }
+    for (int stage = 0; stage < 4; ++stage) {
+        for (int member = -1; member < 4; ++member) {
+            CHECK(group_of(pipeline, stage_id{stage}, 8, member) == group_of(even, stage_id{stage}, 8, member));
+            CHECK(group_at(pipeline, stage % 2, 8, member) == group_at(even, stage % 2, 8, member));
+        }
+    }
+    pipeline.shares = {{8}, {1, 5, 2}, {8}, {1, 5, 2}};
+    CHECK(group_at(pipeline, 1, 8).run(8) == shard_range{1, 6});
+    CHECK(group_at(pipeline, 1, 8, 0).run(8) == shard_range{0, 1});
+    CHECK(group_of(pipeline, stage_id{3}, 8, 2).run(8) == shard_range{6, 8});
+    CHECK(covers_grid(group_at(pipeline, 1, 8), 8));
+    CHECK(group_at(pipeline, 0, 8).is_alone());
+    CHECK(group_at(pipeline, 0, 8).run(8) == shard_range{0, 8});
+}

@@ -56,6 +56,23 @@ TEST_CASE("repair_groups: the rest of a group share its shards")
     CHECK(next->pipelines[1] == before[1]);
 }
 
+TEST_CASE("repair_groups: named shares stay with a whole group")
+{
+    auto first = pipeline_of({0, 3, 6}, {{0, 1, 2}, {3}});
+    first.shares = {{1, 2, 1}, {4}};
+    auto second = pipeline_of({0, 6}, {{4, 5}});
+    second.shares = {{1, 3}};
+    std::vector const before{first, second};
+    auto const shared = repair_groups(before, ranks({0, 2, 3, 4, 5}), 8, 1, always);
+    REQUIRE(shared);
+    CHECK(shared->pipelines[0].shares == std::vector<std::vector<int>>{{2, 2}, {4}});
+    CHECK(shared->pipelines[1] == second);
+    auto const filled = repair_groups(before, ranks({0, 2, 3, 4, 5, 6}), 8, 1, always);
+    REQUIRE(filled);
+    CHECK(filled->pipelines[0].stages == std::vector{ranks({0, 6, 2}), ranks({3})});
+    CHECK(filled->pipelines[0].shares == first.shares);
+}
+
 TEST_CASE("repair_groups: an empty position borrows a rank")
 {
     std::vector const before{pipeline_of({0, 3, 6}, {{0, 1, 2}, {3}})};

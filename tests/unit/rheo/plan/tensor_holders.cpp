@@ -10,13 +10,14 @@
 
 using namespace rheo;
 
-TEST_CASE("tensor_holders: a rank holds what its shards use")
+namespace {
+
+void check_holders(std::vector<pipeline_instance> const& pipelines, std::vector<std::vector<int>> const& shards_of_rank)
 {
     auto const state = state_of(grouped::model());
-    std::vector<std::vector<int>> const shards_of_rank{{0}, {1}, {2, 3}, {0, 1, 2, 3}, {0, 1}, {2, 3}};
     std::vector<layer_span> const layers_of_rank{{layer_id{0}, layer_id{2}}, {layer_id{0}, layer_id{2}}, {layer_id{0}, layer_id{2}},
                                                  {layer_id{2}, layer_id{4}}, {layer_id{0}, layer_id{4}}, {layer_id{0}, layer_id{4}}};
-    auto const holders = holders_by_tensor(grouped::pipelines(), state, grouped::grid);
+    auto const holders = holders_by_tensor(pipelines, state, grouped::grid);
     REQUIRE(holders.size() == state.tensors.size());
     for (tensor_id t{0}; at(t) < state.tensors.size(); ++t) {
         std::vector<rank_id> expected;
@@ -32,6 +33,17 @@ TEST_CASE("tensor_holders: a rank holds what its shards use")
         INFO(state.tensors[at(t)].name);
         CHECK(holders[at(t)] == expected);
     }
+}
+
+}  // namespace
+
+TEST_CASE("tensor_holders: a rank holds what its shards use")
+{
+    auto pipelines = grouped::pipelines();
+    check_holders(pipelines, {{0}, {1}, {2, 3}, {0, 1, 2, 3}, {0, 1}, {2, 3}});
+    pipelines[0].shares = {{2, 1, 1}, {4}};
+    pipelines[1].shares = {{1, 3}};
+    check_holders(pipelines, {{0, 1}, {2}, {3}, {0, 1, 2, 3}, {0}, {1, 2, 3}});
 }
 
 TEST_CASE("tensor_holders: each shard has a use of the loss")

@@ -210,6 +210,24 @@ TEST_CASE("tensor_degrees: memory binds before time")
     CHECK(make_plan(wide, request, 4).error().starts_with("plan.tensor = 0: no number of ranks can share stages, 1 to 4; alone, "));
 }
 
+TEST_CASE("tensor_degrees: uneven shares cost time and memory")
+{
+    planning_request const request{.schedule = one_f_one_b{}, .microbatches = 8, .pipelines = {4}, .tensor = {{2}}, .failures = 0};
+    auto const made = make_plan(wide, request, 4);
+    REQUIRE(made);
+    auto const grid = grid_of(wide);
+    auto p = made->plan;
+    p.pipelines[0].shares = {even_shares(grid, 2), even_shares(grid, 2)};
+    CHECK(time_of_step(p, wide, request) == made->time);
+    auto const needs = [&](int rank) { return needed_bytes(memory_parts_of(p, wide, request.microbatch, request.policy, p.pipelines[0].stages[0][static_cast<std::size_t>(rank)])); };
+    auto const even = needs(1);
+    p.pipelines[0].shares[0] = {1, grid - 1};
+    CHECK(plan_error(p, wide, request, 4).empty());
+    CHECK(time_of_step(p, wide, request) > made->time);
+    CHECK(needs(0) < even);
+    CHECK(needs(1) > even);
+}
+
 TEST_CASE("tensor_degrees: parts of a step add up")
 {
     for (std::vector<int> const& tensor : {std::vector{2}, std::vector{3, 1}, std::vector{1, 1, 2}}) {
