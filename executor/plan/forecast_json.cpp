@@ -116,7 +116,14 @@ json to_json(rank_memory const& of)
 
 json to_json(forecast const& f)
 {
-    json object{{"template_microbatches", f.microbatches}, {"times", f.profile.empty() ? "modelled" : f.profile}, {"templates", to_json(f.templates, "ranks")}};
+    json object{{"template_microbatches", f.microbatches}, {"times", f.profile.empty() ? "modelled" : f.profile}};
+    if (f.step) {
+        object["step_s"] = f.step->count;
+    }
+    if (f.parts) {
+        object["parts_of_step"] = {{"computing", f.parts->computing}, {"exchanging", f.parts->exchanging}, {"waiting", f.parts->waiting}};
+    }
+    object["templates"] = to_json(f.templates, "ranks");
     if (!f.node_templates.empty()) {
         object["node_templates"] = to_json(f.node_templates, "nodes");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo profile`: the layers of the configured model, measured on what run.device names, as the file that `rheo plan --layer-profile` reads. Under a launcher one
-// rank measures the layers, and then the ranks of its node what it takes them to sum up after each layer.
+// rank measures the layers, and then the ranks of its node the exchanges that sharing a layer takes.
 // Or its computations at every clock, measured in a training, as the file that `rheo frontier` reads.
 
 #include "executor/cli/commands.hpp"
@@ -17,10 +17,9 @@
 #include "executor/faults/time_limit.hpp"
 #include "executor/mpi/communicator.hpp"
 #include "executor/mpi/segment_folder.hpp"
-#include "executor/train/measured_all_reduce.hpp"
+#include "executor/train/measured_exchanges.hpp"
 #include "executor/train/measured_layers.hpp"
 #include "executor/train/opened_backend.hpp"
-#include "rheo/model/footprint.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -47,7 +46,7 @@ int write(std::vector<layer_profile> const& layers, run_config const& config, st
     }
     auto const shared = layers.front().all_reduce.size();
     fmt::print("{}: {} layers, {:.3f} ms forward and {:.3f} ms backward per microbatch{}\n", out, layers.size(), forward.count * 1e3, backward.count * 1e3,
-               shared == 0 ? "" : fmt::format("; sums between up to {} ranks of a node", shared + 1));
+               shared == 0 ? "" : fmt::format("; exchanges between up to {} ranks of a node", shared + 1));
     return 0;
 }
 
@@ -55,18 +54,18 @@ int write(std::vector<layer_profile> const& layers, run_config const& config, st
 std::vector<layer_profile> measured_together(model_description const& model, run_config const& config, int repeats)
 {
     std::vector<layer_profile> layers;
-    std::vector<bytes> messages;
+    std::vector<layer_output> outputs;
     for (auto const& layer : model.layers) {
-        messages.push_back(boundary_bytes(layer, config.train.microbatch, policy_of(config)));
+        outputs.push_back({.rows = rows(config.train.microbatch), .width = layer.out_width, .policy = policy_of(config), .grid = layer.shards});
     }
     mpi::communicator const node{ranks_of_this_node(MPI_COMM_WORLD)};
     if (is_lowest_rank()) {
         layers = measured_layers(model, config, *open_backend(config), repeats);
     }
     wait_asleep(MPI_COMM_WORLD);
-    auto const sums = measured_all_reduce(node.handle(), messages, repeats);
-    for (auto&& [layer, sum] : ranges::views::zip(layers, sums)) {
-        layer.all_reduce = sum;
+    auto const times = measured_exchanges(node.handle(), outputs, repeats);
+    for (auto&& [layer, time] : ranges::views::zip(layers, times)) {
+        layer.all_reduce = time;
     }
     return layers;
 }

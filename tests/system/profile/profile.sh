@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# profile.sh <rheo> <work folder>: three ranks measure the layers and what it takes them to sum up after each; plans are made from the file.
+# profile.sh <rheo> <work folder>: three ranks measure the layers and the exchanges that sharing each takes; plans are made from the file.
 set -u
 rheo=$1
 # shellcheck source=tests/support/jobs.sh
@@ -8,8 +8,8 @@ rheo=$1
 begin_in "$2" <<'END'
 train.microbatch = { sequences = 2, tokens = 32 }
 END
-profile() { # <ranks> <file>
-  "$RHEO_MPIRUN" "${flags[@]}" -n "$1" "$rheo" profile job.toml --repeats 3 --out "$2" 2>&1
+profile() { # <ranks> <file> [arguments]
+  "$RHEO_MPIRUN" "${flags[@]}" -n "$1" "$rheo" profile job.toml --repeats 3 --out "$2" "${@:3}" 2>&1
 }
 columns() { # <file>: names of its columns; each row has a positive number in every all_reduce column but the last layer's
   head -1 "$1"
@@ -18,7 +18,7 @@ columns() { # <file>: names of its columns; each row has a positive number in ev
 
 said=$(profile 3 layers.csv)
 expect "three ranks measure" 0 $?
-expect "one of them says so" 1 "$(grep -c '^layers.csv: 5 layers, .* ms backward per microbatch; sums between up to 3 ranks of a node$' <<<"$said")"
+expect "one of them says so" 1 "$(grep -c '^layers.csv: 5 layers, .* ms backward per microbatch; exchanges between up to 3 ranks of a node$' <<<"$said")"
 expect "and no rank prints anything else" 1 "$(wc -l <<<"$said")"
 expect "sums between two and three ranks" "layer,forward,backward,parameters,activations,boundary,all_reduce_2,all_reduce_3" "$(columns layers.csv)"
 
@@ -31,6 +31,17 @@ makespan() { # <profile>: of the template of one node
 }
 awk -F, -v OFS=, 'NR > 1 { $7 = 0; $8 = 0 } { print }' layers.csv >free.csv
 expect "sums cost time" yes "$(awk -v measured="$(makespan layers.csv)" -v free="$(makespan free.csv)" 'BEGIN { print (measured >= free && free > 0) ? "yes" : measured " " free }')"
+
+# On a grid of two shards two ranks gather rows and sum partial products, and three, of whom no stage could have all, sum the output as before.
+profile 3 grid.csv --set train.shards=2 >grid.out
+expect "three ranks measure on a grid" 0 $?
+expect "the same columns" "layer,forward,backward,parameters,activations,boundary,all_reduce_2,all_reduce_3" "$(columns grid.csv)"
+groups=(--ranks 4 --set train.shards=2 --set plan.pipelines=[4] --set plan.tensor=2)
+exchanging() { # <profile>: part of the ranks' time
+  "$rheo" plan job.toml "${groups[@]}" --layer-profile "$1" --json | sed -n 's/^ *"exchanging": \(.*\),$/\1/p'
+}
+awk -F, -v OFS=, 'NR > 1 { $7 *= 100 } { print }' grid.csv >slow.csv
+expect "groups exchange, slower links for longer" yes "$(awk -v measured="$(exchanging grid.csv)" -v slow="$(exchanging slow.csv)" 'BEGIN { print (measured > 0 && slow > measured) ? "yes" : measured " " slow }')"
 
 said=$(profile 1 alone.csv)
 expect "one rank measures" 0 $?

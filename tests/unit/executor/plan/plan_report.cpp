@@ -119,6 +119,7 @@ TEST_CASE("plan_report: JSON in the file that training reads")
     CHECK(whole["kind"] == "rheo plan");
     auto const& predicted = whole["forecast"];
     CHECK(predicted["times"] == "modelled");
+    CHECK(predicted["step_s"] == what.step->count);
     CHECK(predicted["instantiations"][0]["step_s"] == what.step->count);
     REQUIRE(predicted["templates"].size() == what.templates.size());
     for (std::size_t i = 0; i < what.templates.size(); ++i) {
