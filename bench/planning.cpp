@@ -152,14 +152,13 @@ struct loss {
     std::vector<rank_holdings> survivors;
 };
 
-constexpr bytes element = element_bytes(committed_formats);
 constexpr recomposition_request wanted{.failures = 1, .microbatches = 128};
 
 loss make_loss(int ranks)
 {
     auto const model = gpt_model({.vocabulary = 50304, .context = 1024, .width = 768, .heads = 12, .blocks = 22});
     loss result{state_of(model), plan_templates(uneven_layers(24), {2, 24}), {}, {}, {}};
-    result.tensors = tensor_bytes_of(result.state, element);
+    result.tensors = tensor_bytes_of(result.state, committed_formats);
     int rank = 0;
     auto const chosen = instantiate(result.ready, {.ranks = ranks, .failures = 1, .microbatches = 128});
     for (auto const n : chosen->sizes) {

@@ -134,7 +134,7 @@ void measure(int blocks, int repeats)
     double best[3] = {1e300, 1e300, 1e300};
     for (int i = 0; i < repeats; ++i) {
         std::set<tensor_id> arrived;
-        best[0] = std::min(best[0], timed([&] { copy_tensors(messages, *plan, resident, [] {}, [&](tensor_id t) { arrived.insert(t); }); }));
+        best[0] = std::min(best[0], timed([&] { copy_tensors(messages, *plan, resident.info(), resident, [] {}, [&](tensor_id t) { arrived.insert(t); }); }));
         for (auto const t : arrived) {
             resident.drop(t);
         }

@@ -64,6 +64,7 @@ struct plan_config {
     int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
     int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
     recompute_policy recompute = recompute_policy::never;
+    bool optimizer_shards = false;      ///< f + 1 ranks keep each moment instead of all that hold its parameter
     bytes memory{};                     ///< of a rank, for state and activations: a plan that needs more is refused; 0: unlimited
     int spares = 0;                     ///< ranks that wait until one is lost or leaves
     std::vector<std::string> changes{}; ///< of the plan while the job runs, e.g. "100: tensor=2 pipelines=[4,4]" (executor/config/plan_change.hpp)

@@ -121,6 +121,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit(
         "plan.recompute", c.plan.recompute, field_limits{},
         "Activation recomputation: false, true (all stages), \"auto\" (as few stages as memory_mib requires), \"selective\" (as few layers, cheapest first).");
+    visit("plan.optimizer_shards", c.plan.optimizer_shards, field_limits{},
+          "f + 1 of the ranks that hold a parameter keep its moments (ZeRO-1), instead of all. The results are the same.");
     visit("plan.memory_mib", in_key_mebibytes(c.plan.memory), at_least(0),
           "Memory limit per rank in MiB (state + activations). Plans that need more are rejected. 0 = unlimited.");
     visit("plan.spares", c.plan.spares, between(0, 1 << 20), "Ranks that wait for a place.");

@@ -30,6 +30,7 @@ enum class fault_phase : std::uint8_t {
     sum,           ///< before they exchange the nodes of a sum, in a forward
     sum_gradient,  ///< the same in a backward
     reduce,    ///< reductions posted, none awaited
+    parameters,  ///< with optimizer shards, new parameters are under way to ranks that do not keep their moments
     decide,    ///< before the vote of a finished attempt
     shrink,    ///< in a recovery, before the shrink
     copy,      ///< in a recovery, after the first transfer began
@@ -37,8 +38,9 @@ enum class fault_phase : std::uint8_t {
     idle,      ///< the update is done, the next step not begun
 };
 
-inline constexpr std::string_view fault_phase_names[] = {"forward",      "backward", "input_gradient", "weight_gradient", "recompute", "gather", "sum",
-                                                         "sum_gradient", "reduce",   "decide",         "shrink",          "copy",      "commit", "idle"};
+inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute",
+                                                         "gather",  "sum",      "sum_gradient",   "reduce",          "parameters",
+                                                         "decide",  "shrink",   "copy",           "commit",          "idle"};
 
 enum class fault_kind : std::uint8_t { kill, stop, hang, drain, slow };
 

@@ -24,7 +24,7 @@
 
 namespace rheo::inline v0::mpi {
 
-enum class channel : std::uint8_t { activation, gradient, reduce_sums, reduce_values, scalars, control, copy, move, shards };
+enum class channel : std::uint8_t { activation, gradient, reduce_sums, reduce_values, scalars, control, copy, move, shards, parameters };
 
 class messenger {
 public:
@@ -116,7 +116,7 @@ public:
     generation const& members() const { return *generation_; }
 
 private:
-    static constexpr int channels = 9;
+    static constexpr int channels = 10;
     static constexpr int sections = 4;
 
     struct pending {

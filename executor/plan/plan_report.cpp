@@ -176,8 +176,11 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
                         p.recompute.every_stage ? " with activations recomputed" : "",
                         f.step ? "a step of " + format_step(f.step) : "a step whose time is not modelled", to_string(digest_of(p)));
     if (f.parts) {
-        text += fmt::format("  of the ranks' time {:.0f} % is computation, {:.0f} % exchanges in groups, {:.0f} % waiting ({})\n",
-                            100 * f.parts->computing, 100 * f.parts->exchanging, 100 * f.parts->waiting, source_of(f));
+        text += fmt::format("  of the ranks' time {:.0f} % is computation, {:.0f} % exchanges in groups, {:.0f} % waiting ({})\n", 100 * f.parts->computing,
+                            100 * f.parts->exchanging, 100 * f.parts->waiting, source_of(f));
+    }
+    if (p.optimizer.are_used()) {
+        text += fmt::format("  {} of the ranks that hold a layer keep{} its moments\n", p.optimizer.copies, p.optimizer.copies == 1 ? "s" : "");
     }
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);

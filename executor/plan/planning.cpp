@@ -38,6 +38,7 @@ planning_request without_profile(run_config const& config)
                              .spares = plan.spares,
                              .node_size = plan.node_size,
                              .recompute = plan.recompute,
+                             .shard_optimizer = plan.optimizer_shards,
                              .mtbf = plan.mtbf};
     if (plan.memory > bytes{}) {
         request.memory_limit = plan.memory;

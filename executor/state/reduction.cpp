@@ -14,10 +14,11 @@ std::int64_t tied_piece(compute_backend const& backend) { return backend.has_one
 
 }  // namespace
 
-reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state)
+reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state, std::vector<rank_id> keepers)
     : id_{id},
       unit_{&unit},
       holders_{std::move(holders)},
+      keepers_{keepers.empty() ? holders_ : std::move(keepers)},
       state_{&state},
       backend_{&state.backend()},
       in_rows_{backend_->policy().accumulate == dtype::i32},
@@ -215,8 +216,10 @@ void reduction::post(mpi::messenger& messages)
         incoming_[h].resize(slice_of(self_).size() * size_);
         sum_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{incoming_[h].data(), incoming_[h].size()}));
         auto const theirs = slice_of(h);
-        value_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_values, id_.value,
-                                                   values_for_messages().subspan(static_cast<std::size_t>(theirs.begin), theirs.size())));
+        if (keeps(self_)) {
+            value_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_values, id_.value,
+                                                       values_for_messages().subspan(static_cast<std::size_t>(theirs.begin), theirs.size())));
+        }
         sends_.push_back(messages.send(holders_[h], mpi::channel::reduce_sums, id_.value,
                                        std::span<std::byte const>{outgoing + static_cast<std::size_t>(theirs.begin) * size_, theirs.size() * size_}));
     }
@@ -246,7 +249,7 @@ bool reduction::advance(mpi::messenger& messages)
         copy_values(part, direction::to_messages);
         backend_->wait();
         for (std::size_t h = 0; h < holders_.size(); ++h) {
-            if (h != self_) {
+            if (h != self_ && keeps(h)) {
                 sends_.push_back(messages.send(holders_[h], mpi::channel::reduce_values, id_.value,
                                                std::span<float const>{values_for_messages()}.subspan(static_cast<std::size_t>(part.begin), part.size())));
             }
@@ -258,7 +261,7 @@ bool reduction::advance(mpi::messenger& messages)
             return false;
         }
         for (std::size_t h = 0; h < holders_.size(); ++h) {
-            if (h != self_) {
+            if (h != self_ && keeps(self_)) {
                 copy_values(slice_of(h), direction::from_messages);
             }
         }
@@ -289,6 +292,17 @@ float const* reduction::gradient(tensor_id tensor)
     auto* const floats = reinterpret_cast<float*>(sums.data());
     convert_rows(tensor, sums.data(), 0, static_cast<std::int64_t>(sums.size()), floats);
     return floats;
+}
+
+std::span<float> reduction::staging(tensor_id tensor)
+{
+    return values_for_messages().subspan(static_cast<std::size_t>(offset_of(tensor)), static_cast<std::size_t>(elements(state_->info(tensor).shape)));
+}
+
+void reduction::staged()
+{
+    copy_values({0, offsets_.back()}, direction::from_messages);
+    backend_->wait();
 }
 
 void reduction::reset()

@@ -8,8 +8,10 @@
 // row is turned into floats by its own scale. What of these is on one rank alone, in one accumulator, needs no buffer: its gradient is read from there piece by
 // piece, and takes its place when the step is committed.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "executor/mpi/messenger.hpp"
@@ -21,8 +23,8 @@ namespace rheo::inline v0 {
 
 class reduction {
 public:
-    /// @param holders ascending, this rank among them
-    reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state);
+    /// @param holders ascending, this rank among them  @param keepers those that update it and get the gradient; empty: all holders
+    reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state, std::vector<rank_id> keepers = {});
 
     /// Sends my integers and begins to receive. Nothing is waited for.
     void post(mpi::messenger& messages);
@@ -39,6 +41,14 @@ public:
 
     /// All of it, for the update. What is in place becomes floats there: @pre then the step is committed
     float const* gradient(tensor_id tensor);
+
+    /// Where a holder that is no keeper receives the new values of a parameter of the unit, in the place of its gradient.
+    std::span<float> staging(tensor_id tensor);
+    /// They are all there: gradient() returns them. Waits.
+    void staged();
+
+    std::vector<rank_id> const& holders() const { return holders_; }
+    std::vector<rank_id> const& keepers() const { return keepers_; }
 
     /// The buffer that the update reads the gradient from; nothing where it is in place.
     bytes buffer_bytes() const { return {static_cast<std::int64_t>(values_.size() * sizeof(float))}; }
@@ -57,6 +67,7 @@ private:
         std::size_t size() const { return static_cast<std::size_t>(end - begin); }
     };
     slice slice_of(std::size_t holder) const;
+    bool keeps(std::size_t holder) const { return std::binary_search(keepers_.begin(), keepers_.end(), holders_[holder]); }
     std::vector<use_id> mine_of(tensor_id tensor) const;
     std::int64_t offset_of(tensor_id tensor) const;
     std::byte const* sums_of(use_id use) const;
@@ -76,6 +87,7 @@ private:
     reduction_id id_;
     reduction_unit const* unit_;
     std::vector<rank_id> holders_;
+    std::vector<rank_id> keepers_;
     resident_state* state_;
     compute_backend* backend_;
     std::size_t self_ = 0;

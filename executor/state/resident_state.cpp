@@ -59,14 +59,36 @@ void resident_state::put(tensor_id t, tensor_values const& values)
     backend_->wait();
 }
 
-void resident_state::put(tensor_id t, tensor_storage&& arrived)
+void resident_state::put(tensor_id t, tensor_storage&& arrived, committed_roles roles)
 {
+    auto& where = backend_->own();
     auto& entry = tensors_[at(t)];
-    entry = std::make_unique<tensor_storage>(std::move(arrived));
+    if (entry == nullptr) {
+        entry = std::make_unique<tensor_storage>(tensor_storage{array<float>{where}, array<float>{where}, array<float>{where}, array<bfloat16>{where}});
+    }
+    if (has_role(roles, tensor_role::second_moment)) {
+        entry->first_moment = std::move(arrived.first_moment);
+        entry->second_moment = std::move(arrived.second_moment);
+    }
+    if (!has_role(roles, tensor_role::parameter)) {
+        return;
+    }
+    entry->parameter = std::move(arrived.parameter);
     if (backend_->policy().storage == dtype::bf16) {
         entry->stored.resize(entry->parameter.size());
         stored(t);
         backend_->wait();
+    }
+}
+
+void resident_state::drop_moments(tensor_id t)
+{
+    if (auto& entry = tensors_[at(t)]; entry != nullptr) {
+        entry->first_moment.resize(0);
+        entry->second_moment.resize(0);
+        if (entry->parameter.empty()) {
+            entry = nullptr;
+        }
     }
 }
 

@@ -64,15 +64,19 @@ public:
     collection const& info() const { return *info_; }
     tensor_info const& info(tensor_id t) const { return info_->tensors[at(t)]; }
 
-    bool holds(tensor_id t) const { return tensors_[at(t)] != nullptr; }
+    bool holds(tensor_id t) const { return has(t, tensor_role::parameter); }
+    /// The moments, too: with optimizer shards some ranks hold the parameter alone.
+    bool keeps(tensor_id t) const { return has(t, tensor_role::second_moment); }
     tensor_storage& tensor(tensor_id t) { return *tensors_[at(t)]; }
     tensor_storage const& tensor(tensor_id t) const { return *tensors_[at(t)]; }
 
     /// Makes room for a tensor, of zeros. Who writes its parameter says stored() when it is there.
     tensor_storage& add(tensor_id t);
     void drop(tensor_id t) { tensors_[at(t)] = nullptr; }
+    void drop_moments(tensor_id t);
     void put(tensor_id t, tensor_values const& values);
-    void put(tensor_id t, tensor_storage&& arrived);  ///< in the backend's own memory; what is stored of the parameter is made here
+    /// In the backend's own memory; what is stored of the parameter is made here. Other roles stay as they are.
+    void put(tensor_id t, tensor_storage&& arrived, committed_roles roles = committed_roles::all);
     void stored(tensor_id t);
 
     /// The accumulator of a use, made of zeros when it is not there.
@@ -110,6 +114,11 @@ public:
     state_digest digest(tensor_id t) const;
 
 private:
+    bool has(tensor_id t, tensor_role role) const
+    {
+        auto const& held = tensors_[at(t)];
+        return held != nullptr && !(role == tensor_role::parameter ? held->parameter : held->second_moment).empty();
+    }
     using row_states = std::vector<std::vector<row_sum_state>>;
     void begin(gradient_accumulator& sums, tensor_id t, row_states& sources);
 

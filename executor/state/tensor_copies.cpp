@@ -14,6 +14,7 @@
 #include "executor/reshard/plan_streams.hpp"
 #include "executor/state/copy_digest.hpp"
 #include "executor/state/messenger_transport.hpp"
+#include "rheo/plan/keepers.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -49,9 +50,10 @@ struct arrival {
 
 class plan_run {
 public:
-    plan_run(mpi::messenger& messages, reshard_plan const& plan, resident_state& state)
+    plan_run(mpi::messenger& messages, reshard_plan const& plan, collection const& of, resident_state& state)
         : messages_{messages},
           plan_{plan},
+          of_{of},
           state_{state},
           self_{messages.members().self},
           copy_rows_{rows_of(state.backend())},
@@ -65,8 +67,9 @@ public:
             if (t.to == self_) {
                 ++transfers_of_[t.tensor];
             } else if (t.from == self_ && sent.insert(t.tensor).second) {
-                expects(state.holds(t.tensor), "a rank sends what it holds");
-                add(held_, t.tensor, state.tensor(t.tensor));
+                bool const moments = has_role(roles_of(t.tensor), tensor_role::second_moment);
+                expects(moments ? state.keeps(own(t.tensor)) : state.holds(own(t.tensor)), "a rank sends what it holds");
+                add(held_, t.tensor, state.tensor(own(t.tensor)));
             }
         }
         held_.sort();
@@ -101,6 +104,10 @@ private:
     /// By the peer's rank, as streams name it.
     using tables = std::map<int, digest_table>;
 
+    /// What it is in the state.
+    tensor_id own(tensor_id t) const { return tensor_of(of_, t); }
+    committed_roles roles_of(tensor_id t) const { return of_.tensors[at(t)].committed; }
+
     static row_copier rows_of(compute_backend& backend)
     {
         if (backend.has_one_memory()) {
@@ -117,15 +124,16 @@ private:
 
     void add(detail::local_arrays& arrays, tensor_id t, tensor_storage& storage)
     {
-        auto const& shape = state_.info(t).shape;
-        auto const columns = static_cast<std::ptrdiff_t>(shape.columns * static_cast<std::int64_t>(sizeof(float)));
+        auto const columns = static_cast<std::ptrdiff_t>(of_.tensors[at(t)].shape.columns * static_cast<std::int64_t>(sizeof(float)));
         for (auto const role : copied_roles) {
-            arrays.add(t, role,
-                       {whole(plan_.tensors[at(t)].shape),
-                        reinterpret_cast<std::byte*>(values_in(storage, role).data()),
-                        {columns, sizeof(float)},
-                        sizeof(float),
-                        arrays_++});
+            if (has_role(roles_of(t), role)) {
+                arrays.add(t, role,
+                           {whole(plan_.tensors[at(t)].shape),
+                            reinterpret_cast<std::byte*>(values_in(storage, role).data()),
+                            {columns, sizeof(float)},
+                            sizeof(float),
+                            arrays_++});
+            }
         }
     }
 
@@ -135,8 +143,13 @@ private:
         auto& where = state_.backend().own();
         for (auto const& t : round) {
             if (t.to == self_ && !arrivals_.contains(t.tensor)) {
-                auto const size = static_cast<std::size_t>(elements(state_.info(t.tensor).shape));
-                auto& mine = arrivals_.emplace(t.tensor, arrival{{{where, size}, {where, size}, {where, size}, array<bfloat16>{where}}}).first->second;
+                auto const size = [&](tensor_role role) {
+                    return has_role(roles_of(t.tensor), role) ? static_cast<std::size_t>(elements(of_.tensors[at(t.tensor)].shape)) : 0;
+                };
+                auto const moments = size(tensor_role::second_moment);
+                auto& mine =
+                    arrivals_.emplace(t.tensor, arrival{{{where, size(tensor_role::parameter)}, {where, moments}, {where, moments}, array<bfloat16>{where}}})
+                        .first->second;
                 mine.transfers = transfers_of_.at(t.tensor);
                 add(wanted_, t.tensor, mine.values);
             }
@@ -185,7 +198,7 @@ private:
         }
         auto const t = box.of->tensor;
         bool const comes = box.of->to == self_;
-        auto& storage = comes ? arrivals_.at(t).values : state_.tensor(t);
+        auto& storage = comes ? arrivals_.at(t).values : state_.tensor(own(t));
         auto const place = box.user - reinterpret_cast<std::byte*>(values_in(storage, box.role).data());
         auto size = box.box.element_bytes;
         for (std::size_t d = 0; d < box.box.dimensions; ++d) {
@@ -206,14 +219,15 @@ private:
     {
         auto& mine = arrivals_.at(t);
         if (mine.found != mine.expected) {
-            throw exit_error{exit_code::environment, "the copy of tensor " + state_.info(t).name + " has another digest than its source"};
+            throw exit_error{exit_code::environment, "the copy of tensor " + of_.tensors[at(t)].name + " has another digest than its source"};
         }
-        state_.put(t, std::move(mine.values));
+        state_.put(own(t), std::move(mine.values), roles_of(t));
         messages_.beat();
     }
 
     mpi::messenger& messages_;
     reshard_plan const& plan_;
+    collection const& of_;
     resident_state& state_;
     rank_id self_;
     row_copier copy_rows_;
@@ -232,11 +246,11 @@ private:
 
 }  // namespace
 
-void copy_tensors(mpi::messenger& messages, reshard_plan const& plan, resident_state& state, std::function<void()> const& begun,
+void copy_tensors(mpi::messenger& messages, reshard_plan const& plan, collection const& of, resident_state& state, std::function<void()> const& begun,
                   std::function<void(tensor_id)> const& arrived)
 {
     state.backend().wait();
-    plan_run mine{messages, plan, state};
+    plan_run mine{messages, plan, of, state};
     auto const* next = plan.transfers.data();
     auto const* const end = next + plan.transfers.size();
     while (next != end) {

@@ -14,8 +14,9 @@
 namespace rheo::inline v0 {
 
 /// Performs the copies that touch this rank; copied tensors are in `state` when it returns. `begun` is called in each round when its first
-/// messages are under way, `arrived` when a tensor is here and checked. @pre state holds what this rank sends. @throws mpi::peer_lost, exit_error
-void copy_tensors(mpi::messenger& messages, reshard_plan const& plan, resident_state& state, std::function<void()> const& begun,
+/// messages are under way, `arrived` when a tensor is here and checked. @param of whose tensors the plan copies, the state's or a recovery's
+/// (plan/keepers.hpp)  @pre state holds what this rank sends. @throws mpi::peer_lost, exit_error
+void copy_tensors(mpi::messenger& messages, reshard_plan const& plan, collection const& of, resident_state& state, std::function<void()> const& begun,
                   std::function<void(tensor_id)> const& arrived);
 
 }  // namespace rheo::inline v0

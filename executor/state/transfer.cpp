@@ -60,10 +60,10 @@ std::vector<rank_holdings> gather_holdings(mpi::messenger& messages, rank_holdin
     return all;
 }
 
-std::vector<staged_accumulator> transfer_state(mpi::messenger& messages, recovery_plan const& plan, resident_state& state, std::function<void()> const& begun,
-                                               std::function<void(tensor_id)> const& arrived)
+std::vector<staged_accumulator> transfer_state(mpi::messenger& messages, recovery_plan const& plan, collection const& of, resident_state& state,
+                                               std::function<void()> const& begun, std::function<void(tensor_id)> const& arrived)
 {
-    copy_tensors(messages, plan.copies, state, begun, arrived);
+    copy_tensors(messages, plan.copies, of, state, begun, arrived);
     return move_accumulators(messages, plan.salvage.moves, state, begun);
 }
 

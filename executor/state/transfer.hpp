@@ -20,9 +20,9 @@ namespace rheo::inline v0 {
 std::vector<rank_holdings> gather_holdings(mpi::messenger& messages, rank_holdings const& mine);
 
 /// Performs the copies and moves of a recovery plan that touch this rank. Copied tensors stay in `state`;
-/// `begun` is called after the first transfer was started, `arrived` when a tensor is here and checked.
+/// `begun` is called after the first transfer was started, `arrived` when a tensor is here and checked. @param of whose tensors the plan copies
 /// @throws mpi::peer_lost, exit_error
-std::vector<staged_accumulator> transfer_state(mpi::messenger& messages, recovery_plan const& plan, resident_state& state, std::function<void()> const& begun,
-                                               std::function<void(tensor_id)> const& arrived);
+std::vector<staged_accumulator> transfer_state(mpi::messenger& messages, recovery_plan const& plan, collection const& of, resident_state& state,
+                                               std::function<void()> const& begun, std::function<void(tensor_id)> const& arrived);
 
 }  // namespace rheo::inline v0

@@ -8,7 +8,7 @@
 
 #include "executor/config/toml.hpp"
 #include "rheo/pipeline/instance.hpp"
-#include "rheo/plan/tensor_holders.hpp"
+#include "rheo/plan/keepers.hpp"
 
 namespace rheo::inline v0 {
 
@@ -18,9 +18,9 @@ constexpr std::int64_t state_bytes_per_element = 12;  // a parameter and its two
 
 }  // namespace
 
-tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines, int grid)
+tensor_holders keepers_of(collection const& state, std::span<pipeline_instance const> pipelines, int grid, optimizer_shards shards)
 {
-    auto holders = holders_by_tensor(array_view{pipelines}, state, grid);
+    auto holders = keepers_by_tensor(array_view{pipelines}, state, grid, shards);
     for (std::size_t t = 0; t < holders.size(); ++t) {
         if (!state.tensors[t].is_parameter) {
             holders[t].clear();
@@ -29,7 +29,7 @@ tensor_holders holders_of(collection const& state, std::span<pipeline_instance c
     return holders;
 }
 
-tensor_holders holders_of(collection const& state, std::span<rank_holdings const> holdings)
+tensor_holders keepers_of(collection const& state, std::span<rank_holdings const> holdings)
 {
     tensor_holders holders(state.tensors.size());
     for (auto const& rank : holdings) {
@@ -40,6 +40,9 @@ tensor_holders holders_of(collection const& state, std::span<rank_holdings const
                 holders[t].push_back(rank.rank);
             }
         }
+    }
+    if (!state.tensors.empty() && state.tensors.back().committed == committed_roles::moments) {  // who keeps moments holds the parameter, too
+        holders.erase(holders.begin(), holders.begin() + std::ssize(holders) / 2);
     }
     return holders;
 }
@@ -62,7 +65,8 @@ bool checkpointing::wants_one() const
     return interval > seconds{} && clock_.now() - begun_at_ > interval;
 }
 
-void checkpointing::committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state)
+void checkpointing::committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state,
+                              optimizer_shards shards)
 {
     auto const every = job_->config.checkpoint.every_steps;
     bool const due = wanted || (every > 0 && step.value % every == 0);
@@ -73,7 +77,7 @@ void checkpointing::committed(step_id step, bool wanted, generation_id generatio
         news_.push_back(fmt::format("no checkpoint of step {}: that of step {} is still being written", step.value, step_.value));
         return;
     }
-    begin(step, generation, holders_of(state.info(), pipelines, job_->grid()), state);
+    begin(step, generation, keepers_of(state.info(), pipelines, job_->grid(), shards), state);
 }
 
 void checkpointing::begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)

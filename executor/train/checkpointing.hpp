@@ -22,16 +22,18 @@
 #include "executor/state/resident_state.hpp"
 #include "executor/train/job.hpp"
 #include "rheo/pipeline/instance.hpp"
+#include "rheo/plan/optimizer_shards.hpp"
 #include "rheo/topology/holdings.hpp"
 
 namespace rheo::inline v0 {
 
-/// Which ranks hold each tensor; none for what is no parameter.
+/// Which ranks have all committed roles of each tensor; none for what is no parameter.
 using tensor_holders = std::vector<std::vector<rank_id>>;
 
 /// @param grid shards of the model
-tensor_holders holders_of(collection const& state, std::span<pipeline_instance const> pipelines, int grid);
-tensor_holders holders_of(collection const& state, std::span<rank_holdings const> holdings);
+tensor_holders keepers_of(collection const& state, std::span<pipeline_instance const> pipelines, int grid, optimizer_shards shards);
+/// By what ranks hold in a recovery. @param state of the recovery (plan/keepers.hpp)
+tensor_holders keepers_of(collection const& state, std::span<rank_holdings const> holdings);
 
 class checkpointing {
 public:
@@ -45,7 +47,8 @@ public:
     bool wants_one() const;
 
     /// A step was committed; `wanted` is the reduced request. Begins a checkpoint when one is due and none is being written.
-    void committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state);
+    void committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state,
+                   optimizer_shards shards = {});
 
     std::uint32_t consents() const;
 

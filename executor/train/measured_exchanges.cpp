@@ -47,8 +47,8 @@ public:
         for (int other = 0; other < ranks; ++other) {
             if (other != self) {
                 gather_.push_back({other, bytes_of(rows_at(self), 1, output.policy.storage), bytes_of(rows_at(other), 1, output.policy.storage)});
-                sum_.push_back({other, bytes_of(rows_at(other), nodes_of(self), output.policy.compute),
-                                bytes_of(rows_at(self), nodes_of(other), output.policy.compute)});
+                sum_.push_back(
+                    {other, bytes_of(rows_at(other), nodes_of(self), output.policy.compute), bytes_of(rows_at(self), nodes_of(other), output.policy.compute)});
             }
         }
         std::size_t most = 0;

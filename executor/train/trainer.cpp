@@ -41,6 +41,7 @@ trainer::trainer(job const& about, rank_services const& services, std::unique_pt
       clocks_{services.frontiers, services.record, services.clock},
       sweep_{about, services.device, services.record},
       copies_{self_},
+      optimizer_{about.config, resident_},
       evaluation_{services.record},
       recovery_{services.record, services.clock},
       from_{std::move(from)},

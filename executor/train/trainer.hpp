@@ -19,6 +19,7 @@
 #include "executor/train/job.hpp"
 #include "executor/train/parts/clock_follower.hpp"
 #include "executor/train/parts/evaluation.hpp"
+#include "executor/train/parts/optimizer_step.hpp"
 #include "executor/train/parts/plan_changes.hpp"
 #include "executor/train/parts/profile_sweep.hpp"
 #include "executor/train/parts/recovery_log.hpp"
@@ -103,7 +104,6 @@ private:
     bool data_are_checked_after(step_id step) const;
     std::vector<rank_id> departing() const;
     void prepare_change(step_id after, std::vector<rank_id> const& leaving);
-    void update_parameters(step_id step);
     void record_step(outcome found);
 
     // clocks
@@ -126,8 +126,10 @@ private:
     void end_finished();
     void end_with_energy();
     void end_with_lost_state();
+    std::vector<std::string> lost_state() const;
     void end_without_plan();
     bool save(tensor_holders const& holders);
+    tensor_holders keepers() const;
     state_digest digest_of_state();
     std::string sample();
 
@@ -153,6 +155,7 @@ private:
     clock_follower clocks_;
     profile_sweep sweep_;
     safety_copying copies_;
+    optimizer_step optimizer_;
     evaluation evaluation_;
     recovery_log recovery_;
     std::optional<checkpoint> from_;

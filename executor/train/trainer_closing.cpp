@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "executor/state/collectives.hpp"
 #include "executor/train/parts/sample.hpp"
@@ -70,10 +71,13 @@ void trainer::evaluate(step_id step)
     messages_->begin_section();
 }
 
+/// The ranks with all committed roles of each tensor.
+tensor_holders trainer::keepers() const { return keepers_of(job_->state, state_.plan.pipelines, job_->grid(), planner_.known().optimizer.shards); }
+
 state_digest trainer::digest_of_state()
 {
     state_digest mine;
-    auto const holders = holders_of(job_->state, state_.plan.pipelines, job_->grid());
+    auto const holders = keepers();
     for (tensor_id t{0}; at(t) < holders.size(); ++t) {
         if (!holders[at(t)].empty() && holders[at(t)].front() == self_) {  // of the holders of the tensor, the one that counts it
             mine += resident_.digest(t);
@@ -104,7 +108,7 @@ void trainer::end_finished()
         end.message += none ? ", but every one was skipped, because a loss or gradient was not finite: nothing was learned"
                             : ", but the validation loss of the last state is not finite: nothing finite was learned";
     }
-    if (job_->config.checkpoint.at_end && !save(holders_of(job_->state, state_.plan.pipelines, job_->grid()))) {
+    if (job_->config.checkpoint.at_end && !save(keepers())) {
         end.message += ", but the last state could not be saved";
         end.exit_code = end.exit_code == 0 ? number_of(exit_code::environment) : end.exit_code;
     }
@@ -113,24 +117,35 @@ void trainer::end_finished()
     end.pairs_by_survivors = pairs.sums.front();
 }
 
+/// What no survivor holds: "layer 3 (block) in shards 2 and 3". Who loses a parameter loses its moments, which are not named besides.
+std::vector<std::string> trainer::lost_state() const
+{
+    auto const& lost = state_.plan.salvage.lost;
+    auto const& known = planner_.known();
+    auto const grid = grid_of(known);
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < lost.size();) {
+        auto const layer = layer_of_cell(lost[i], known.cells_per_layer);
+        std::vector<int> parameters;
+        std::vector<int> moments;
+        for (; i < lost.size() && layer_of_cell(lost[i], known.cells_per_layer) == layer; ++i) {
+            auto const cell = lost[i].value % known.cells_per_layer;
+            (cell < grid ? parameters : moments).push_back(cell % grid);
+        }
+        auto const& shards = parameters.empty() ? moments : parameters;
+        parts.push_back(fmt::format("{}layer {} ({})", parameters.empty() ? "the moments of " : "", layer.value, job_->model.layers[at(layer)].name));
+        if (static_cast<int>(shards.size()) < grid) {
+            parts.back() += fmt::format(" in shard{} {}", shards.size() == 1 ? "" : "s", fmt::join(shards, " and "));
+        }
+    }
+    return parts;
+}
+
 void trainer::end_with_lost_state()
 {
     auto& end = end_.record;
     end.message = "state lost: no survivor holds a copy of";
-    auto const& lost = state_.plan.salvage.lost;
-    auto const cells = planner_.known().cells_per_layer;
-    for (std::size_t i = 0; i < lost.size();) {
-        auto const layer = layer_of_cell(lost[i], cells);
-        std::vector<int> shards;
-        auto const begin = i;
-        for (; i < lost.size() && layer_of_cell(lost[i], cells) == layer; ++i) {
-            shards.push_back(lost[i].value % cells);
-        }
-        end.message += fmt::format("{} layer {} ({})", begin == 0 ? "" : ",", layer.value, job_->model.layers[at(layer)].name);
-        if (static_cast<int>(shards.size()) < cells) {
-            end.message += fmt::format(" in shard{} {}", shards.size() == 1 ? "" : "s", fmt::join(shards, " and "));
-        }
-    }
+    end.message += fmt::format(" {}", fmt::join(lost_state(), ", "));
     if (error_of_lost_ != exit_code::done) {  // that is what has to change before the job can resume
         end.exit_code = number_of(error_of_lost_);
         end.message += "; ranks ended in errors of their own, see above";
@@ -153,7 +168,7 @@ void trainer::end_without_plan()
     auto& end = end_.record;
     auto const holdings = gather_holdings(*messages_, state_.holds);
     auto then = fmt::format("the state after {} steps is saved, and the same command resumes with more ranks", state_.now.step.value);
-    if (!save(holders_of(planner_.known().state, holdings))) {
+    if (!save(keepers_of(planner_.known().state, holdings))) {
         then = fmt::format("the state after {} steps could not be saved", state_.now.step.value);
         end.exit_code = number_of(exit_code::environment);
     }
@@ -190,7 +205,7 @@ void trainer::close()
     case leave_reason::finished: end_finished(); break;
     case leave_reason::stopped:
         end.message = fmt::format("stopped after {} steps: the same command resumes", state_.now.step.value);
-        if (!save(holders_of(job_->state, state_.plan.pipelines, job_->grid()))) {
+        if (!save(keepers())) {
             end.message = fmt::format("stopped after {} steps, but this state could not be saved", state_.now.step.value);
             end.exit_code = number_of(exit_code::environment);
         }

@@ -143,7 +143,7 @@ protocol_event trainer::perform(copy_state const&)
     expect_same_plan();
     give_up_half_done();
     staged_ = transfer_state(
-        *messages_, next, resident_, [&] { with_->inject.at(fault_phase::copy, state_.now.step, state_.now.attempt); },
+        *messages_, next, coming_planner().known().state, resident_, [&] { with_->inject.at(fault_phase::copy, state_.now.step, state_.now.attempt); },
         [this](tensor_id t) { book_received(t); });
     wait_for_all(*messages_);  // or those that are done would spin in the vote, on cores that the others need
     trace(activity::copy, start);
@@ -155,13 +155,15 @@ protocol_event trainer::perform(copy_state const&)
 void trainer::keep_state_of_place(membership_plan const& next)
 {
     auto const& collection = planner_.known().state;
+    bool const divided = planner_.known().optimizer.shards.are_used();
     auto const mine = std::find_if(next.salvage.after.begin(), next.salvage.after.end(), [&](auto const& holds) { return holds.rank == self_; });
     auto const has_layer = [&](layer_id layer) { return std::binary_search(mine->layers.begin(), mine->layers.end(), layer); };
-    for (std::size_t t = 0; t < collection.tensors.size(); ++t) {
+    auto const is_mine = [&](tensor_info const& tensor) { return tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), has_layer); };
+    auto const tensors = job_->state.tensors.size();
+    for (std::size_t t = 0; t < tensors; ++t) {
         tensor_id const id{static_cast<std::int32_t>(t)};
         auto const& tensor = collection.tensors[t];
-        bool const needed = tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), has_layer);
-        if (!needed) {
+        if (!is_mine(tensor)) {
             resident_.drop(id);
         } else if (!resident_.holds(id) && from_) {
             expects(state_.now.step == from_->step(), "only the first state of a job can be read from its checkpoint");
@@ -169,6 +171,9 @@ void trainer::keep_state_of_place(membership_plan const& next)
         } else if (!resident_.holds(id)) {
             expects(state_.now.step.value == 0, "only the first state of a job can be made from the seed");
             initialise(resident_, id, job_->config.train.seed);
+        }
+        if (divided && !is_mine(collection.tensors[tensors + t])) {
+            resident_.drop_moments(id);
         }
     }
     for (std::size_t u = 0; u < collection.uses.size(); ++u) {
@@ -219,11 +224,16 @@ protocol_event trainer::perform(merge_staging const&)
 /// A tensor is here and checked: its layers, or cells, are booked when they are complete.
 void trainer::book_received(tensor_id arrived)
 {
-    auto const& tensors = planner_.known().state.tensors;
+    auto const& known = planner_.known().state;
+    auto const& tensors = known.tensors;
+    auto const is_here = [&](tensor_id t) {
+        auto const own = tensor_of(known, t);
+        return tensors[at(t)].committed == committed_roles::moments ? resident_.keeps(own) : resident_.holds(own);
+    };
     auto const has_all = [&](layer_id layer) {
         for (std::size_t t = 0; t < tensors.size(); ++t) {
             if (tensors[t].is_parameter && std::binary_search(tensors[t].layers.begin(), tensors[t].layers.end(), layer) &&
-                !resident_.holds(tensor_id{static_cast<std::int32_t>(t)})) {
+                !is_here(tensor_id{static_cast<std::int32_t>(t)})) {
                 return false;
             }
         }

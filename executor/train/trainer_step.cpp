@@ -10,7 +10,6 @@
 
 #include "executor/config/learning_rate.hpp"
 #include "executor/train/parts/step_reduction.hpp"
-#include "kernels/adamw/adamw.hpp"
 #include "rheo/units/exit_code.hpp"
 
 namespace rheo::inline v0 {
@@ -47,6 +46,10 @@ protocol_event trainer::perform(run_section const& action)
         close_recovery({});
     }
     auto const found = verdict(action);
+    if (found == outcome::commit || found == outcome::stop) {
+        optimizer_.gather(action.stamp.step, attempt_.totals, *messages_, worker_->reductions(),
+                          [&] { with_->inject.at(fault_phase::parameters, action.stamp.step, action.stamp.attempt); });
+    }
     auto const leaving = departing();
     if (found == outcome::commit || found == outcome::skip) {
         prepare_change(step_id{action.stamp.step.value + 1}, leaving);
@@ -187,39 +190,6 @@ bool trainer::data_are_checked_after(step_id step) const
     return steps == job_->config.train.steps || (every > 0 && steps % every == 0) || epochs_at(steps) != epochs_at(step.value);
 }
 
-void trainer::update_parameters(step_id step)
-{
-    auto const& o = job_->config.optimizer;
-    auto const multiplier = clip_factor(attempt_.totals.gradient_norm(), o.clip_norm) / attempt_.totals.targets();
-    std::vector<adamw_arguments<bf16>> all;
-    auto const update = [&](tensor_id t, float const* gradient) {
-        auto& storage = resident_.tensor(t);
-        all.push_back({.count = static_cast<std::int64_t>(storage.parameter.size()),
-                       .master = storage.parameter.data(),
-                       .first_moment = storage.first_moment.data(),
-                       .second_moment = storage.second_moment.data(),
-                       .gradient = gradient,
-                       .parameter = storage.stored.data(),
-                       .gradient_multiplier = multiplier,
-                       .learning_rate = learning_rate(o, job_->config.train.steps, step),
-                       .beta1 = o.beta1,
-                       .beta2 = o.beta2,
-                       .epsilon = o.epsilon,
-                       .weight_decay = resident_.info(t).decays ? o.weight_decay : 0.0,
-                       .step = step.value + 1});
-    };
-    for (auto& r : worker_->reductions()) {
-        for (auto const t : r.unit().tensors) {
-            update(t, r.gradient(t));
-        }
-    }
-    for (auto const& copy : copies_.gradients()) {
-        update(copy.tensor, copy.values.data());
-    }
-    with_->backend.update(all);
-    with_->backend.wait();
-}
-
 protocol_event trainer::perform(update_state const& action)
 {
     auto const step = state_.now.step;
@@ -231,7 +201,7 @@ protocol_event trainer::perform(update_state const& action)
     checkpoints_.agreed(action.consents);
     changes_.settled(step_id{step.value + 1}, is_reporter());
     if (commits) {
-        update_parameters(step);
+        optimizer_.update(step, attempt_.totals, worker_->reductions(), copies_.gradients());
     }
     if (commits || redone) {
         resident_.choose_scales(attempt_.totals.magnitudes, job_->items());
@@ -240,7 +210,8 @@ protocol_event trainer::perform(update_state const& action)
     trace(activity::update, start);
     record_step(action.found);
     if (!redone) {
-        checkpoints_.committed(step_id{step.value + 1}, attempt_.totals.checkpoint_wanted, generation_->id, state_.plan.pipelines, resident_);
+        checkpoints_.committed(step_id{step.value + 1}, attempt_.totals.checkpoint_wanted, generation_->id, state_.plan.pipelines, resident_,
+                               planner_.known().optimizer.shards);
     }
     checkpoints_.report(with_->record);
     if (with_->device != nullptr) {

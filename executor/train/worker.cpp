@@ -46,7 +46,7 @@ worker::worker(job const& about, rank_services const& services, plan const& wher
     by_unit_.resize(about.units.size());
     for (auto& part : reduction_parts(where, about.units, about.state, about.grid(), self)) {
         auto const& kept = parts_.emplace_back(std::move(part));
-        by_unit_[kept.unit].push_back(&reductions_.emplace_back(reduction_id{kept.number}, kept.sums, kept.holders, state));
+        by_unit_[kept.unit].push_back(&reductions_.emplace_back(reduction_id{kept.number}, kept.sums, kept.holders, state, kept.keepers));
     }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rheo/plan/keepers.hpp"
 #include "rheo/plan/tensor_holders.hpp"
 
 namespace rheo::inline v0 {
@@ -11,16 +12,18 @@ namespace rheo::inline v0 {
 std::vector<reduction_part> reduction_parts(plan const& where, std::vector<reduction_unit> const& units, collection const& state, int grid, rank_id self)
 {
     auto const holders = holders_by_tensor(array_view{where.pipelines}, state, grid);
+    auto const keepers = keepers_by_tensor(array_view{where.pipelines}, state, grid, where.optimizer);
     std::vector<reduction_part> mine;
     int number = 0;
     for (std::size_t u = 0; u < units.size(); ++u) {
         std::vector<reduction_part> parts;
         for (auto const t : units[u].tensors) {
-            auto const known = std::find_if(parts.begin(), parts.end(), [&](reduction_part const& part) { return part.holders == holders[at(t)]; });
+            auto const known = std::find_if(parts.begin(), parts.end(),
+                                            [&](reduction_part const& part) { return part.holders == holders[at(t)] && part.keepers == keepers[at(t)]; });
             if (known != parts.end()) {
                 known->sums.tensors.push_back(t);
             } else {
-                parts.push_back({0, u, {{t}, units[u].layers}, holders[at(t)]});
+                parts.push_back({0, u, {{t}, units[u].layers}, holders[at(t)], keepers[at(t)]});
             }
         }
         for (auto& part : parts) {

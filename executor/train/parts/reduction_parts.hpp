@@ -17,6 +17,7 @@ struct reduction_part {
     std::size_t unit = 0;
     reduction_unit sums{};           ///< of the unit, the tensors with these holders
     std::vector<rank_id> holders{};  ///< ascending
+    std::vector<rank_id> keepers{};  ///< of them, those that keep moments
 };
 
 /// The parts that a rank takes part in, in the order in which all ranks number them. @param grid shards of the model

@@ -41,7 +41,7 @@ void safety_copying::choose(membership_plan const& plan, replanning const& known
 
 void safety_copying::copy_first(mpi::messenger& messages, resident_state& resident, std::function<void(tensor_id)> const& arrived) const
 {
-    copy_tensors(messages, copies_, resident, [] {}, arrived);
+    copy_tensors(messages, copies_, resident.info(), resident, [] {}, arrived);
 }
 
 void safety_copying::pass_gradients(mpi::messenger& messages, resident_state& resident, std::deque<reduction> const& reductions, array<float>& room)

@@ -33,7 +33,12 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
 
 plan step_planner::whole_step(membership_plan const& on) const
 {
-    plan whole{.schedule = first_.schedule, .pipelines = on.pipelines, .work = deal(on.shares), .spares = on.spares, .slices = first_.slices};
+    plan whole{.schedule = first_.schedule,
+               .pipelines = on.pipelines,
+               .work = deal(on.shares),
+               .spares = on.spares,
+               .slices = first_.slices,
+               .optimizer = first_.optimizer};
     if (whole.pipelines == first_.pipelines) {
         whole.recompute = first_.recompute;
     } else {

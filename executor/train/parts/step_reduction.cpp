@@ -55,6 +55,9 @@ void add_squares(step_totals& totals, resident_state& resident, std::deque<reduc
     std::vector<gradient_norm_arguments> gradients;
     for (auto const& r : reductions) {
         for (auto const t : r.unit().tensors) {
+            if (!resident.keeps(t)) {
+                continue;
+            }
             auto const count = elements(resident.info(t).shape);
             if (resident.sums_in_rows(resident.info(t))) {  // the same pieces in the same order, wherever the gradient lies
                 for (std::int64_t first = 0; first < count; first += gradient_piece) {

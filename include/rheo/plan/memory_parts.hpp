@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -84,6 +85,7 @@ struct memory_terms {
     int pipelines = 1;                              ///< that hold each layer
     gradient_buffer alone = gradient_buffer::none;  ///< of a tensor that no other pipeline holds and that has one use; see terms_of_ranks
     bytes kernels{};                                ///< what kernels work in
+    double kept_moments = 1.0;                      ///< the part of the moments of its layers that a rank keeps
 
     friend constexpr bool operator==(memory_terms const&, memory_terms const&) = default;
 };
@@ -96,6 +98,15 @@ constexpr memory_terms terms_of_ranks(microbatch_shape shape, dtype_policy const
 }
 
 namespace detail {
+
+constexpr parameter_bytes parts_of_tensor(tensor_shape shape, memory_terms const& terms, gradient_buffer buffer, int uses)
+{
+    auto parts = parameter_bytes_of(shape, terms.policy, buffer, uses);
+    if (terms.kept_moments < 1.0) {
+        parts.moments = {static_cast<std::int64_t>(static_cast<double>(parts.moments.count) * terms.kept_moments)};
+    }
+    return parts;
+}
 
 /// A tensor of a layer on a grid, with the uses that its shards make of it, and those among them that a run of shards makes.
 struct tensor_of_shards {
@@ -165,7 +176,7 @@ constexpr parameter_bytes state_parts_of_shards(model_description const& model, 
         }
         if (uses > 0 && before == 0) {
             auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::reduced : terms.alone;
-            sum += parameter_bytes_of(share.shape, terms.policy, buffer, uses);
+            sum += parts_of_tensor(share.shape, terms, buffer, uses);
         }
     }
     return sum;
@@ -211,7 +222,7 @@ constexpr parameter_bytes state_parts(model_description const& model, array_view
             }
             if (before == 0) {
                 auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::reduced : terms.alone;
-                sum += parameter_bytes_of(p.shape, terms.policy, buffer, uses);
+                sum += detail::parts_of_tensor(p.shape, terms, buffer, uses);
             }
         }
     }

@@ -16,6 +16,7 @@
 #include "rheo/model/recompute_level.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
+#include "rheo/plan/optimizer_shards.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/mix_fields.hpp"
@@ -48,6 +49,7 @@ struct plan {
     plan_recompute recompute{};
     clocks_of_rows clocks{};  ///< none: clocks are left alone, see planner/plan_clocks.hpp
     int slices = 1;  ///< of each microbatch along its sequence; every program is on this grid
+    optimizer_shards optimizer{};  ///< who keeps moments
 
     friend constexpr bool operator==(plan const&, plan const&) = default;
 };
@@ -67,6 +69,8 @@ constexpr void for_each_field(Plan& p, Visit&& visit)
     visit("microbatches", p.work);
     visit("spares", p.spares);
     visit("clocks_MHz", p.clocks, clocks_of_rows{});
+    visit("moment_copies", p.optimizer.copies, 0);
+    visit("node_size", p.optimizer.node_size, 1);
 }
 
 /// The place of a rank: its pipeline, its position there, which is its row of the pipeline's program, and which member it is of the position's group;

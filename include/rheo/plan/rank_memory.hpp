@@ -3,8 +3,14 @@
 
 // The memory of a rank under a plan: the one place that goes from plan and rank to the parts (plan/memory_parts.hpp), for planning, reports and runs.
 
+#include <algorithm>
+
+#include "rheo/model/grid.hpp"
 #include "rheo/model/model.hpp"
+#include "rheo/model/parameter_bytes.hpp"
+#include "rheo/model/state.hpp"
 #include "rheo/partition/cuts.hpp"
+#include "rheo/plan/keepers.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
@@ -25,6 +31,42 @@ constexpr memory_terms memory_terms_of(plan const& p, microbatch_shape shape, dt
     return terms_of_ranks(shape, policy, holders);
 }
 
+/// What optimizer shards change in a rank's memory.
+struct optimizer_memory {
+    bytes unkept{};     ///< moments of its layers that others keep
+    bytes workspace{};  ///< in which it computes new parameters for ranks that do not keep the moments: those parameters, and the largest tensor's moments
+};
+
+/// @param policy of the job  Cost: ranks x uses
+template <class OnlyWhenCalled = void>
+optimizer_memory optimizer_memory_of(plan const& p, model_description const& model, dtype_policy const& policy, rank_id rank)
+{
+    optimizer_memory memory;
+    if (!p.optimizer.are_used()) {
+        return memory;
+    }
+    auto const state = state_of(model);
+    auto const holders = holders_by_tensor(array_view{p.pipelines}, state, grid_of(model));
+    auto const keepers = keepers_by_tensor(array_view{p.pipelines}, state, grid_of(model), p.optimizer);
+    bytes largest;
+    for (tensor_id t{0}; at(t) < state.tensors.size(); ++t) {
+        auto const& all = holders[at(t)];
+        auto const& some = keepers[at(t)];
+        if (!state.tensors[at(t)].is_parameter || some.size() == all.size() || !std::binary_search(all.begin(), all.end(), rank)) {
+            continue;
+        }
+        auto const parts = parameter_bytes_of(state.tensors[at(t)].shape, policy);
+        if (!std::binary_search(some.begin(), some.end(), rank)) {
+            memory.unkept += parts.moments;
+        } else if (sender_of(some, t) == rank) {
+            memory.workspace += parts.master;
+            largest = std::max(largest, parts.moments + parts.stored);
+        }
+    }
+    memory.workspace += largest;
+    return memory;
+}
+
 /// What a rank needs, part by part; nothing for a spare. @pre the plan's schedule is known, its cuts are the model's
 template <class OnlyWhenCalled = void>
 memory_parts memory_parts_of(plan const& p, model_description const& model, microbatch_shape shape, dtype_policy const& policy, rank_id rank)
@@ -36,7 +78,11 @@ memory_parts memory_parts_of(plan const& p, model_description const& model, micr
     auto const& pipeline = p.pipelines[at(place.pipeline)];
     auto const compute = schedule_of(p, at(place.pipeline)).compute;
     auto const run = recomputes_stages(p) ? with_recomputation(compute, recomputed_stages(p, at(place.pipeline))) : compute;
-    return parts_at(model, pipeline, run, place.position, memory_terms_of(p, shape, policy), recompute_levels_at(p, place), place.member);
+    auto parts = parts_at(model, pipeline, run, place.position, memory_terms_of(p, shape, policy), recompute_levels_at(p, place), place.member);
+    auto const optimizer = optimizer_memory_of(p, model, policy, rank);
+    parts.state.moments -= optimizer.unkept;
+    parts.workspace += optimizer.workspace;
+    return parts;
 }
 
 }  // namespace rheo::inline v0

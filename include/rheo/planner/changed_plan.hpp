@@ -30,7 +30,7 @@ plan with_fewest_moves(plan p, array_view<rank_id const> staying, array_view<ran
             held.push_back({holds.rank, holds.layers});
         }
     }
-    auto const after = holdings_under(p, ranks_of(p), known.cells_per_layer);
+    auto const after = holdings_under(p, ranks_of(p), known.cells_per_layer, known.optimizer);
     reshard_request request{.from = state_layout(known.state, tensors, held),
                             .to = state_layout(known.state, tensors, layers_by_rank(after)),
                             .live = {staying.begin(), staying.end()},

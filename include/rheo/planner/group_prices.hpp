@@ -119,7 +119,8 @@ step_parts parts_of_step(plan const& p, model_description const& model, planning
                 auto const& layer = layers[at(l)];
                 computing += microbatches * (layer.forward + layer.backward).count;
                 if (degree > 1) {
-                    exchanging += microbatches * degree * 2 * exchange_time(model.layers[at(l)], layer, request, group_of(pipeline, stage, grid_of(model))).count;
+                    exchanging +=
+                        microbatches * degree * 2 * exchange_time(model.layers[at(l)], layer, request, group_of(pipeline, stage, grid_of(model))).count;
                 }
             }
         }

@@ -35,10 +35,9 @@ std::vector<layer_profile> planned_layers(model_description const& model, planni
     auto layers = request.profile.empty() ? profile_of(model, request.microbatch, machine, request.policy) : request.profile;
     expects(layers.size() == model.layers.size(), "plan.layer_profile is a profile of the model's layers");
     bool const by_layers = request.recompute == recompute_policy::selective;
-    set_memory(layers, model, terms_of_ranks(request.microbatch, request.policy, pipelines),
-               !by_layers                       ? recompute_level::none
-               : request.microbatch.slices == 1 ? recompute_level::full
-                                                : recompute_level::cheap);
+    auto terms = terms_of_ranks(request.microbatch, request.policy, pipelines);
+    terms.kept_moments = kept_moments(request);
+    set_memory(layers, model, terms, !by_layers ? recompute_level::none : request.microbatch.slices == 1 ? recompute_level::full : recompute_level::cheap);
     return layers;
 }
 

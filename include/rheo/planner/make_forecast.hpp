@@ -88,7 +88,7 @@ loss_outcome outcome_of(array_view<rank_id const> lost, plan const& p, replannin
     loss_outcome outcome{.lost = {lost.begin(), lost.end()}};
     auto left = ranks_of(p);
     std::erase_if(left, [&](rank_id rank) { return std::find(lost.begin(), lost.end(), rank) != lost.end(); });
-    auto const survivors = holdings_under(p, left, known.cells_per_layer);
+    auto const survivors = holdings_under(p, left, known.cells_per_layer, known.optimizer);
     std::vector<int> holders(static_cast<std::size_t>(known.layers));
     for (auto const& survivor : survivors) {
         for (auto const l : survivor.layers) {
@@ -170,9 +170,9 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
             answer.memory.push_back({rank, memory_parts_of(p, model, request.microbatch, request.policy, rank)});
         }
     }
-    auto const held = holdings_under(p, ranks, known.cells_per_layer);
+    auto const held = holdings_under(p, ranks, known.cells_per_layer, known.optimizer);
     auto const nodes = nodes_of(held, rules.node_size);
-    answer.as_it_stands = survivability_of(held, tensor_bytes_of(known.state, element_bytes(known.formats)), nodes);
+    answer.as_it_stands = survivability_of(held, tensor_bytes_of(known.state, known.formats), nodes);
     for (auto const rank : ranks) {
         answer.ranks.push_back(outcome_of(array_view{&rank, 1}, p, known, rules));
     }

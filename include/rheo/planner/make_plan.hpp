@@ -192,7 +192,8 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
                                  .work = {},
                                  .spares = {},
                                  .recompute = {.every_stage = request.recompute == recompute_policy::always},
-                                 .slices = request.microbatch.slices},
+                                 .slices = request.microbatch.slices,
+                                 .optimizer = optimizer_shards_of(request)},
                         .degraded = chosen->degraded};
     auto& p = answer.plan;
     auto shares = chosen->shares;

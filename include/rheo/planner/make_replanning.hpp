@@ -4,6 +4,7 @@
 // What every rank keeps in order to replan after a change of the membership, and how groups of ranks that share stages are rebuilt.
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "rheo/model/state.hpp"
 #include "rheo/pipeline/repair_groups.hpp"
 #include "rheo/plan/cells.hpp"
+#include "rheo/plan/keepers.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/make_plan_on.hpp"
@@ -54,7 +56,8 @@ plan plan_of(std::vector<pipeline_instance> pipelines, std::vector<int> const& s
            .work = deal(shares),
            .spares = {},
            .recompute = {.every_stage = request.recompute == recompute_policy::always},
-           .slices = request.microbatch.slices};
+           .slices = request.microbatch.slices,
+           .optimizer = optimizer_shards_of(request)};
     choose_recomputation(p, model, request);
     return p;
 }
@@ -64,7 +67,7 @@ template <class OnlyWhenCalled = void>
 bool fits_alone(pipeline_instance const& pipeline, model_description const& model, planning_request const& request)
 {
     auto const alone = plan_of({pipeline}, {request.microbatches}, model, request);
-    return memory_error(alone, model, request, ranks_of(alone).back().value + 1).empty();
+    return memory_error(alone, model, request, ranks_of(alone).back().value + 1, kept_moments(request)).empty();
 }
 
 /// The function that repairs pipelines of groups, or makes new ones if none can be kept. Empty if no ranks share a stage.
@@ -92,12 +95,21 @@ decltype(replanning::regroup) regrouping(model_description const& model, plannin
 /// The nodes and spares that the request asks for.
 constexpr membership_rules membership_rules_of(planning_request const& request) { return {.node_size = request.node_size, .reserved_spares = request.spares}; }
 
-/// What every rank keeps in order to replan after a loss, in cells on a grid of several shards. @param ranks at launch
+/// What every rank keeps in order to replan after a loss, in cells on a grid of several shards or with optimizer shards. @param ranks at launch
 template <class OnlyWhenCalled = void>
 replanning make_replanning(model_description const& model, planning_request const& request, int ranks)
 {
-    auto const cells = grid_of(model);
-    return {.state = cells == 1 ? state_of(model) : by_cells(state_of(model), cells),
+    auto const grid = grid_of(model);
+    auto const optimizer = optimizer_shards_of(request);
+    auto const cells = optimizer.are_used() ? 2 * grid : grid;
+    auto state = state_of(model);
+    auto const elements = optimizer.are_used() ? elements_of_cells(state, grid) : std::vector<std::int64_t>{};
+    if (optimizer.are_used()) {
+        state = with_moment_cells(state, grid);
+    } else if (grid > 1) {
+        state = by_cells(std::move(state), grid);
+    }
+    return {.state = std::move(state),
             .layers = static_cast<int>(model.layers.size()) * cells,
             .ready = ready_templates(model, request, ranks, request.memory_limit),
             .wanted = {.failures = request.failures,
@@ -106,6 +118,7 @@ replanning make_replanning(model_description const& model, planning_request cons
             .round_budget = mebibytes(256),
             .slices = request.microbatch.slices,
             .cells_per_layer = cells,
+            .optimizer = {optimizer, elements},
             .regroup = detail::regrouping(model, request)};
 }
 

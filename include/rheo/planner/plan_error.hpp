@@ -23,14 +23,15 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// Which rank would hold more than the memory limit; empty when none does.
+/// Which rank would hold more than the memory limit; empty when none does. @param moments the part of what the plan says that a rank keeps of them
 template <class OnlyWhenCalled = void>
-std::string memory_error(plan const& p, model_description const& model, planning_request const& request, int ranks)
+std::string memory_error(plan const& p, model_description const& model, planning_request const& request, int ranks, double moments = 1.0)
 {
     auto const limit = request.memory_limit;
     for (rank_id rank{0}; limit && rank.value < ranks; ++rank) {
         auto parts = memory_parts_of(p, model, request.microbatch, request.policy, rank);
         parts.workspace = {};
+        parts.state.moments = {static_cast<std::int64_t>(static_cast<double>(parts.state.moments.count) * moments)};
         auto const name = "rank " + std::to_string(rank.value);
         if (auto const place = position_of(p, rank); place.found && request.recompute == recompute_policy::selective) {
             auto const levels = recompute_levels_at(p, place);
@@ -74,8 +75,8 @@ std::string shares_error(pipeline_instance const& pipeline, int grid)
         }
         for (std::size_t other = 0; other < s; ++other) {
             if (pipeline.stages[other].front() == ranks.front() && shares[other] != shares[s]) {
-                return "rank " + std::to_string(ranks.front().value) + " has different shares in stages " + std::to_string(other) + " and " + std::to_string(s) +
-                       "; a position has the same shares for all of its stages";
+                return "rank " + std::to_string(ranks.front().value) + " has different shares in stages " + std::to_string(other) + " and " +
+                       std::to_string(s) + "; a position has the same shares for all of its stages";
             }
         }
     }
@@ -184,6 +185,13 @@ std::string plan_error(plan const& p, model_description const& model, planning_r
     }
     if (p.pipelines.empty() || p.pipelines.size() != p.work.size()) {
         return "a plan needs at least one pipeline";
+    }
+    if (auto const wanted = optimizer_shards_of(request); p.optimizer != wanted) {
+        auto const text = [](optimizer_shards shards) {
+            return shards.are_used() ? std::to_string(shards.copies) + " ranks keep each moment on nodes of " + detail::ranks_text(shards.node_size)
+                                     : std::string{"all holders keep moments"};
+        };
+        return "in the plan " + text(p.optimizer) + ", but by plan.optimizer_shards, plan.failures and plan.node_size " + text(wanted);
     }
     if (auto error = detail::place_error(p, static_cast<int>(model.layers.size()), ranks, grid_of(model), request.node_size); !error.empty()) {
         return error;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rheo/partition/layer_profile.hpp"
+#include "rheo/plan/optimizer_shards.hpp"
 #include "rheo/planner/recompute_policy.hpp"
 #include "rheo/planner/tensor_degrees.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
@@ -40,6 +41,7 @@ struct planning_request {
     int node_size = 1;                              ///< plan.node_size: rank / node_size is a rank's node
     std::optional<bytes> memory_limit{};            ///< plan.memory_mib: of a rank, for state and activations; none: unlimited
     recompute_policy recompute = recompute_policy::never;  ///< plan.recompute
+    bool shard_optimizer = false;                   ///< plan.optimizer_shards: f + 1 ranks keep each moment
     seconds mtbf{10'000 * 3600.0};                  ///< plan.mtbf_h: mean time between losses of one rank
     std::vector<layer_profile> profile{};           ///< plan.layer_profile: measured times, one for each layer of the model; empty: modelled for `machine`
     std::string profile_name{};                     ///< the file that the profile is from, for reports
@@ -47,6 +49,21 @@ struct planning_request {
 
     friend bool operator==(planning_request const&, planning_request const&) = default;
 };
+
+/// Who keeps moments in plans of the request.
+constexpr optimizer_shards optimizer_shards_of(planning_request const& request)
+{
+    return request.shard_optimizer ? optimizer_shards{request.failures + 1, request.node_size} : optimizer_shards{};
+}
+
+/// The part of the moments of its layers that a rank is planned to keep: that in which f of the pipelines that the request names are lost. Where it names
+/// none, all may be lost but f + 1, whose ranks keep all.
+constexpr double kept_moments(planning_request const& request)
+{
+    auto const copies = optimizer_shards_of(request).copies;
+    auto const left = static_cast<int>(request.pipelines.size()) - request.failures;
+    return copies > 0 && left > copies ? static_cast<double>(copies) / left : 1.0;
+}
 
 /// The microbatches of a step that each pipeline runs when all run as many; rounded up. Templates are cut for it.
 constexpr int even_share(planning_request const& request)

@@ -3,6 +3,7 @@
 
 // Which stages or layers of a plan recompute activations, so that its ranks keep within the memory limit.
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,6 +22,17 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
+/// The moments of its layers that each rank of a group at least leaves to others.
+template <class OnlyWhenCalled = void>
+bytes least_unkept(plan const& p, model_description const& model, planning_request const& request, std::vector<rank_id> const& group)
+{
+    auto least = optimizer_memory_of(p, model, request.policy, group.front()).unkept;
+    for (auto const rank : group) {
+        least = std::min(least, optimizer_memory_of(p, model, request.policy, rank).unkept);
+    }
+    return least;
+}
+
 /// What each rank's layers drop, so that it keeps within the limit.
 template <class OnlyWhenCalled = void>
 void choose_layers(plan& p, model_description const& model, planning_request const& request, bytes limit)
@@ -31,10 +43,12 @@ void choose_layers(plan& p, model_description const& model, planning_request con
     auto const terms = memory_terms_of(p, request.microbatch, request.policy);
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         auto const compute = schedule_of(p, i).compute;
+        auto const groups = groups_of(p.pipelines[i]);
         levels.emplace_back();
         for (int position = 0; position < static_cast<int>(compute.rows.size()); ++position) {
             auto const workspace = rank_flow_at(model, p.pipelines[i], compute, position, terms).workspace;  // comes on top of the limit
-            auto const chosen = plan_memory(model, p.pipelines[i], compute, position, terms, limit + workspace);
+            auto const unkept = least_unkept(p, model, request, groups[static_cast<std::size_t>(position)]);
+            auto const chosen = plan_memory(model, p.pipelines[i], compute, position, terms, limit + workspace + unkept);
             levels.back().push_back(chosen.recompute_levels);
             some = some || layers_at_level(chosen, recompute_level::none) < static_cast<int>(chosen.recompute_levels.size());
         }
@@ -57,7 +71,8 @@ void choose_stages(plan& p, model_description const& model, planning_request con
         auto const groups = groups_of(p.pipelines[i]);
         for (std::size_t position = 0; position < groups.size(); ++position) {
             auto const group = group_at(p.pipelines[i], static_cast<int>(position), grid_of(model));
-            caps.push_back(limit - total(state_parts(model, layers_of(p, groups[position].front()), terms, group)));
+            auto const state = total(state_parts(model, layers_of(p, groups[position].front()), terms, group));
+            caps.push_back(limit - state + least_unkept(p, model, request, groups[position]));
         }
         stages.push_back(recomputation_under(schedule_of(p, i).compute, held_by_stages(model, p.pipelines[i], terms), caps).stages);
         for (bool const marked : stages.back()) {

@@ -71,36 +71,39 @@ std::vector<rank_id> ranks_that_stay(array_view<rank_holdings const> members, ar
     return staying;
 }
 
-/// Holdings in layers instead of cells. A layer counts only if the rank holds all its shards.
+/// Holdings in layers instead of cells. A layer counts only if the rank holds the parameters of all its shards.
 template <class OnlyWhenCalled = void>
-std::vector<rank_holdings> in_layers(array_view<rank_holdings const> holdings, int cells_per_layer)
+std::vector<rank_holdings> in_layers(array_view<rank_holdings const> holdings, replanning const& known)
 {
     std::vector<rank_holdings> whole;
     for (auto const& holds : holdings) {
-        whole.push_back({holds.rank, holds.version, whole_layers(holds.layers, cells_per_layer), {}});
+        auto const parameters = known.optimizer.shards.are_used() ? without_moments(holds.layers, grid_of(known)) : holds.layers;
+        whole.push_back({holds.rank, holds.version, whole_layers(parameters, grid_of(known)), {}});
     }
     return whole;
 }
 
-/// Templates are made of layers: the decision is made in layers, and its safety copies are converted back to cells.
+/// Templates are made of layers: the decision is made in layers, and its safety copies are converted back to cells. With optimizer shards there are none:
+/// moments have their keepers on different nodes.
 template <class OnlyWhenCalled = void>
 membership_decision decision_of(array_view<rank_holdings const> holdings, array_view<pipeline_instance const> before, array_view<rank_id const> leaving,
                                 replanning const& known, membership_rules rules)
 {
     bool const has_cells = known.cells_per_layer > 1;
-    auto const whole = has_cells ? in_layers(holdings, known.cells_per_layer) : std::vector<rank_holdings>{};
-    auto const tensors = element_bytes(known.formats);
+    auto const whole = has_cells ? in_layers(holdings, known) : std::vector<rank_holdings>{};
     auto decision = decide_membership(
         {.before = before,
          .members = has_cells ? array_view<rank_holdings const>{whole} : holdings,
          .leaving = leaving,
          .ready = &known.ready,
-         .tensors = has_cells ? tensor_bytes_of(by_layers(known.state, known.cells_per_layer), tensors) : tensor_bytes_of(known.state, tensors),
+         .tensors = has_cells ? tensor_bytes_of(by_layers(known.state, known.cells_per_layer), known.formats) : tensor_bytes_of(known.state, known.formats),
          .wanted = known.wanted,
          .nodes = nodes_of(holdings, rules.node_size),
          .devices_per_node = rules.node_size,
          .reserved_spares = rules.reserved_spares});
-    if (has_cells) {
+    if (known.optimizer.shards.are_used()) {
+        decision.copies.clear();
+    } else if (has_cells) {
         std::vector<safety_copy> copies;
         for (auto const& copy : decision.copies) {
             for (int shard = 0; shard < known.cells_per_layer; ++shard) {
@@ -110,6 +113,13 @@ membership_decision decision_of(array_view<rank_holdings const> holdings, array_
         decision.copies = std::move(copies);
     }
     return decision;
+}
+
+/// What can be lost once the plan is in force.
+template <class OnlyWhenCalled = void>
+survivability survivability_after(membership_plan const& plan, array_view<rank_holdings const> holdings, replanning const& known, membership_rules rules)
+{
+    return survivability_of(plan.salvage.after, tensor_bytes_of(known.state, known.formats), nodes_of(holdings, rules.node_size));
 }
 
 }  // namespace detail
@@ -122,12 +132,9 @@ membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replann
     if (!plan.error.empty() || !plan.salvage.lost.empty()) {
         return plan;
     }
-    auto const& after = plan.salvage.after;
-    auto const tensors = tensor_bytes_of(known.state, element_bytes(known.formats));
-    auto const nodes = nodes_of(holdings, rules.node_size);
-    auto const afterwards = survivability_of(after, tensors, nodes);
-    if (known.wanted.failures > 0 && afterwards.nodes == 0 && !known.regroup) {
-        plan.safety_copies = safety_copies(after, tensors, nodes);
+    auto const afterwards = detail::survivability_after(plan, holdings, known, rules);
+    if (known.wanted.failures > 0 && afterwards.nodes == 0 && !known.regroup && !known.optimizer.shards.are_used()) {
+        plan.safety_copies = safety_copies(plan.salvage.after, tensor_bytes_of(known.state, known.formats), nodes_of(holdings, rules.node_size));
     }
     plan.message = to_string(afterwards);
     return plan;
@@ -146,7 +153,7 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
     membership_plan plan{replan(holdings, known, std::move(decision.next), detail::nodes_by_rank(holdings, rules)), {}, {}};
     if (plan.error.empty() && plan.salvage.lost.empty()) {
         plan.safety_copies = std::move(decision.copies);
-        plan.message = std::move(decision.message);
+        plan.message = known.optimizer.shards.are_used() ? to_string(detail::survivability_after(plan, holdings, known, rules)) : std::move(decision.message);
     }
     return plan;
 }

@@ -46,9 +46,13 @@ struct replanning {
     std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
     int slices = 1;                       ///< of a microbatch, each of which contributes for itself
     int cells_per_layer = 1;              ///< above 1 state and layers are in cells (plan/cells.hpp)
+    optimizer_cells optimizer{};          ///< where not all holders keep moments: then state and layers are in cells
     /// If ranks share stages: chooses the next pipelines from the old ones and the ranks that stay. Empty: templates are used.
     std::function<result<recomposition>(array_view<pipeline_instance const> before, std::vector<rank_id> const& staying)> regroup{};
 };
+
+/// Shards of a layer.
+constexpr int grid_of(replanning const& known) { return known.optimizer.shards.are_used() ? known.cells_per_layer / 2 : known.cells_per_layer; }
 
 /// Whole layers of each rank.
 template <class OnlyWhenCalled = void>
@@ -82,7 +86,8 @@ template <class OnlyWhenCalled = void>
 recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known, result<recomposition> chosen, std::vector<node_id> const& node_of = {})
 {
     recovery_plan plan;
-    auto request = salvage_request{holdings, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices, known.cells_per_layer};
+    auto request =
+        salvage_request{holdings, &known.state, {}, {}, known.layers, known.wanted.microbatches, known.slices, known.cells_per_layer, &known.optimizer};
     plan.salvage = salvage(request);
     plan.error = chosen.error();
     if (!plan.salvage.lost.empty() || !chosen) {
@@ -105,7 +110,7 @@ recovery_plan replan(array_view<rank_holdings const> holdings, replanning const&
 template <class OnlyWhenCalled = void>
 recovery_plan replan(array_view<rank_holdings const> holdings, replanning const& known)
 {
-    return replan(holdings, known, recompose(holdings, known.ready, tensor_bytes_of(known.state, element_bytes(known.formats)), known.wanted));
+    return replan(holdings, known, recompose(holdings, known.ready, tensor_bytes_of(known.state, known.formats), known.wanted));
 }
 
 }  // namespace rheo::inline v0

@@ -16,6 +16,7 @@
 #include "rheo/partition/cuts.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/plan/cells.hpp"
+#include "rheo/plan/keepers.hpp"
 #include "rheo/recover/salvage_plan.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/array_view.hpp"
@@ -32,6 +33,7 @@ struct salvage_request {
     int microbatches;                               ///< of a step
     int slices = 1;                                 ///< of a microbatch: each contributes for itself
     int cells_per_layer = 1;                        ///< above 1 holdings, state and `layers` are in cells (plan/cells.hpp)
+    optimizer_cells const* optimizer = nullptr;     ///< where not all holders keep moments
 };
 
 namespace detail {
@@ -93,13 +95,14 @@ std::vector<use_holding> missing_contributions(salvage_request const& of)
 template <class OnlyWhenCalled = void>
 std::vector<rank_holdings> holdings_after(salvage_request const& of)
 {
+    std::vector<rank_id> ranks;
+    for (auto const& before : of.holdings) {
+        ranks.push_back(before.rank);
+    }
+    auto cells = cells_by_rank(of.pipelines, ranks, of.cells_per_layer, of.optimizer == nullptr ? optimizer_cells{} : *of.optimizer);
     std::vector<rank_holdings> after;
     for (auto const& before : of.holdings) {
-        rank_holdings holds{before.rank, before.version, {}, {}};
-        for (auto const& pipeline : of.pipelines) {
-            auto const layers = of.cells_per_layer == 1 ? layers_in(layers_of(pipeline, before.rank)) : cells_of(pipeline, before.rank, of.cells_per_layer);
-            holds.layers.insert(holds.layers.end(), layers.begin(), layers.end());
-        }
+        rank_holdings holds{before.rank, before.version, std::move(cells[after.size()]), {}};
         for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
             use_holding mine{use_id{static_cast<std::int32_t>(u)}, {}};
             if (!holds_layer(holds, of.state->uses[u].layer)) {

@@ -35,6 +35,17 @@ constexpr bytes element_bytes(role_formats const& formats)
     return sum;
 }
 
+/// The formats of a tensor's committed roles.
+constexpr role_formats formats_of(tensor_info const& tensor, role_formats formats)
+{
+    for (int role = 0; role < tensor_roles; ++role) {
+        if (!tensor.is_parameter || !has_role(tensor.committed, static_cast<tensor_role>(role))) {
+            formats[static_cast<std::size_t>(role)] = {};
+        }
+    }
+    return formats;
+}
+
 /// The tensors of a collection by their numbers. The loss has no committed state, so it has no roles. Names that a layout has no room for are left out.
 template <class OnlyWhenCalled = void>
 constexpr std::vector<layout_tensor> layout_tensors(collection const& state, role_formats const& formats)
@@ -46,7 +57,7 @@ constexpr std::vector<layout_tensor> layout_tensors(collection const& state, rol
             tensors[t].name = tensor.name;
         }
         tensors[t].shape = {tensor.shape.rows, tensor.shape.columns};
-        tensors[t].element = tensor.is_parameter ? formats : role_formats{};
+        tensors[t].element = formats_of(tensor, formats);
     }
     return tensors;
 }

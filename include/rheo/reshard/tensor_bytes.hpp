@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "rheo/reshard/state_layout.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
@@ -19,15 +20,14 @@ struct tensor_bytes {
     friend constexpr bool operator==(tensor_bytes const&, tensor_bytes const&) = default;
 };
 
-/// The parameters of a collection with so many bytes per element (all roles that move together). The loss
-/// has no committed state and is left out.
+/// The parameters of a collection with what their committed roles take. The loss has no committed state and is left out.
 template <class OnlyWhenCalled = void>
-std::vector<tensor_bytes> tensor_bytes_of(collection const& state, bytes element)
+std::vector<tensor_bytes> tensor_bytes_of(collection const& state, role_formats const& formats)
 {
     std::vector<tensor_bytes> result;
     for (auto const& tensor : state.tensors) {
         if (tensor.is_parameter) {
-            result.push_back({tensor.layers, elements(tensor.shape) * element});
+            result.push_back({tensor.layers, elements(tensor.shape) * element_bytes(formats_of(tensor, formats))});
         }
     }
     return result;

@@ -23,6 +23,21 @@ namespace rheo::inline v0 {
 
 enum class tensor_role : std::uint8_t { parameter, first_moment, second_moment, accumulator };
 
+/// Which roles of a tensor are committed state of its layers' holders. Moments are a tensor of their own where not all holders of a parameter keep them
+/// (plan/optimizer_shards.hpp).
+enum class committed_roles : std::uint8_t { all, parameter, moments };
+
+constexpr bool has_role(committed_roles roles, tensor_role role)
+{
+    switch (role) {
+    case tensor_role::parameter: return roles != committed_roles::moments;
+    case tensor_role::first_moment:
+    case tensor_role::second_moment: return roles != committed_roles::parameter;
+    case tensor_role::accumulator: return roles == committed_roles::all;
+    }
+    return false;
+}
+
 /// How a tensor gets its first values.
 struct initial_values {
     double mean = 0;
@@ -40,6 +55,7 @@ struct tensor_info {
     std::vector<layer_id> layers;  ///< ascending: every holder of one of them holds the tensor
     std::vector<use_id> uses;      ///< ascending
     parameter_part part{};         ///< which boxes of a parameter it is, on a grid of shards
+    committed_roles committed = committed_roles::all;
 
     friend bool operator==(tensor_info const&, tensor_info const&) = default;
 };

@@ -67,6 +67,7 @@ result<initial_plan> plan_of_groups(model_description const& model, planning_req
     }
     std::sort(p.spares.begin(), p.spares.end());
     p.recompute = {.every_stage = request.recompute == recompute_policy::always};
+    p.optimizer = optimizer_shards_of(request);
     choose_recomputation(p, model, request);
     if (auto error = detail::memory_error(p, model, request, ranks); !error.empty()) {
         return failure{std::move(error)};

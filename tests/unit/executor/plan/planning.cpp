@@ -208,7 +208,7 @@ TEST_CASE("planning: spares are last; f nodes can be lost")
                         members.push_back({r, {}, {}, {}});
                     }
                     auto const held = holdings_in({.pipelines = p.pipelines}, members);
-                    return survivability_of(held, tensor_bytes_of(state_of(model), bytes{1}), nodes_of(held, node_size)).nodes;
+                    return survivability_of(held, tensor_bytes_of(state_of(model), committed_formats), nodes_of(held, node_size)).nodes;
                 };
                 auto const plain = first_of(of_ranks, ranks);
                 CHECK(lost_at(made->plan) >= std::min(failures, lost_at(plain->plan)));
@@ -456,7 +456,8 @@ TEST_CASE("planning: a bad plan file is refused in one sentence")
     CHECK(refusal(replaced("\"cuts\"", "\"cutz\"")) == ": no plan: expected an object with 'cuts'");
     CHECK(refusal(replaced("\"cuts\": [0", "\"cuts\": [-1")) == ": no plan: 'cuts' must be a list of whole numbers from 0 on");
     CHECK(refusal(replaced("[[0], [1]]", "[0, 1]")) == ": no plan: 'ranks' must be a list of lists of whole numbers from 0 on");
-    CHECK(refusal(replaced("[[0], [1]]", "[[1], [0]]")) == ": the plan is not the one that its digest was made of; a plan that was changed by hand goes without 'digest'");
+    CHECK(refusal(replaced("[[0], [1]]", "[[1], [0]]")) ==
+          ": the plan is not the one that its digest was made of; a plan that was changed by hand goes without 'digest'");
     CHECK_THROWS_WITH(read_plan_file("/nowhere/p"), "/nowhere/p: cannot be read: No such file or directory");
 }
 

@@ -219,7 +219,9 @@ TEST_CASE("tensor_degrees: uneven shares cost time and memory")
     auto p = made->plan;
     p.pipelines[0].shares = {even_shares(grid, 2), even_shares(grid, 2)};
     CHECK(time_of_step(p, wide, request) == made->time);
-    auto const needs = [&](int rank) { return needed_bytes(memory_parts_of(p, wide, request.microbatch, request.policy, p.pipelines[0].stages[0][static_cast<std::size_t>(rank)])); };
+    auto const needs = [&](int rank) {
+        return needed_bytes(memory_parts_of(p, wide, request.microbatch, request.policy, p.pipelines[0].stages[0][static_cast<std::size_t>(rank)]));
+    };
     auto const even = needs(1);
     p.pipelines[0].shares[0] = {1, grid - 1};
     CHECK(plan_error(p, wide, request, 4).empty());

@@ -98,7 +98,7 @@ TEST_CASE("membership_plan: below f + 1 copies cover any one rank")
     REQUIRE(plan.pipelines.size() == 1);
     CHECK_FALSE(plan.safety_copies.empty());
     auto const held = holdings_once_made(plan);
-    auto const tensors = tensor_bytes_of(of.known.state, element_bytes(of.known.formats));
+    auto const tensors = tensor_bytes_of(of.known.state, of.known.formats);
     CHECK(survivability_of(plan.salvage.after, tensors).ranks == 0);
     CHECK(survivability_of(held, tensors).ranks >= 1);
     // Each copy comes from a holder, goes where the tensor is not, and once.
@@ -176,8 +176,7 @@ TEST_CASE("membership_plan: nodes: whole ones, copies of single ones")
     auto const plan = plan_membership(of.holdings, mixed, {}, of.known, {.node_size = 2});
     CHECK(plan.message == "any 1 rank and any 1 node can be lost");
     auto const chosen = plan_as_chosen(of.holdings, of.known, {.node_size = 2}, recomposition{.pipelines = mixed, .shares = {4, 4}});
-    CHECK(survivability_of(holdings_once_made(chosen), tensor_bytes_of(of.known.state, element_bytes(of.known.formats)), nodes_of(chosen.salvage.after, 2))
-              .nodes == 1);
+    CHECK(survivability_of(holdings_once_made(chosen), tensor_bytes_of(of.known.state, of.known.formats), nodes_of(chosen.salvage.after, 2)).nodes == 1);
 }
 
 TEST_CASE("membership_plan: each part of a plan is in its digest")

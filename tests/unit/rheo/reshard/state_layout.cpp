@@ -29,7 +29,7 @@ TEST_CASE("state_layout: layer parts: tied once, loss never")
         CHECK(state.tensors[at(part.tensor)].is_parameter);
     }
     std::int64_t sum = 0;
-    for (auto const& tensor : tensor_bytes_of(state, element_bytes(committed_formats))) {
+    for (auto const& tensor : tensor_bytes_of(state, committed_formats)) {
         sum += tensor.size.count;
     }
     std::int64_t parameters = 0;

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/train/parts/optimizer_step.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "executor/config/learning_rate.hpp"
+#include "rheo/plan/keepers.hpp"
+
+namespace rheo::inline v0 {
+
+optimizer_step::optimizer_step(run_config const& config, resident_state& state)
+    : config_{&config},
+      state_{&state},
+      room_{state.backend().own()},
+      parameter_{state.backend().own()},
+      first_moment_{state.backend().own()},
+      second_moment_{state.backend().own()},
+      stored_{state.backend().own()}
+{
+}
+
+/// All but what the tensor's values are.
+adamw_arguments<bf16> optimizer_step::arguments_of(tensor_id t, step_id step, step_totals const& totals) const
+{
+    auto const& o = config_->optimizer;
+    return {.count = elements(state_->info(t).shape),
+            .master = nullptr,
+            .first_moment = nullptr,
+            .second_moment = nullptr,
+            .gradient = nullptr,
+            .gradient_multiplier = clip_factor(totals.gradient_norm(), o.clip_norm) / totals.targets(),
+            .learning_rate = learning_rate(o, config_->train.steps, step),
+            .beta1 = o.beta1,
+            .beta2 = o.beta2,
+            .epsilon = o.epsilon,
+            .weight_decay = state_->info(t).decays ? o.weight_decay : 0.0,
+            .step = step.value + 1};
+}
+
+/// The new values of a parameter whose moments are here, beside the state. @param arguments with its gradient
+array<float>& optimizer_step::compute(tensor_id t, adamw_arguments<bf16> arguments)
+{
+    auto& backend = state_->backend();
+    auto const& storage = state_->tensor(t);
+    auto const count = storage.parameter.size();
+    if (sending_ == sent_.size()) {
+        sent_.emplace_back(backend.messages());
+    }
+    auto& sent = sent_[sending_++];
+    sent.resize(count);
+    auto& values = backend.has_one_memory() ? sent : parameter_;
+    auto const copied = [&](array<float>& to, array<float> const& from) {
+        if (to.size() < count) {
+            backend.wait();  // who works in the smaller one
+            to.resize(count);
+        }
+        backend.copy(to.data(), from.data(), count * sizeof(float));
+        return to.data();
+    };
+    arguments.master = copied(values, storage.parameter);
+    arguments.first_moment = copied(first_moment_, storage.first_moment);
+    arguments.second_moment = copied(second_moment_, storage.second_moment);
+    if (!storage.stored.empty()) {
+        if (stored_.size() < count) {
+            backend.wait();
+            stored_.resize(count);
+        }
+        arguments.parameter = stored_.data();
+    }
+    backend.update({&arguments, 1});
+    if (!backend.has_one_memory()) {
+        backend.copy(sent.data(), values.data(), count * sizeof(float));
+    }
+    return sent;
+}
+
+void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messenger& messages, std::deque<reduction>& reductions,
+                            std::function<void()> const& begun)
+{
+    auto const self = messages.members().self;
+    struct message {
+        reduction* of;
+        tensor_id tensor;
+        array<float>* values;
+    };
+    std::vector<mpi::messenger::ticket> tickets;
+    std::vector<message> outgoing;
+    sending_ = 0;
+    for (auto& r : reductions) {
+        for (auto const t : r.unit().tensors) {
+            if (r.keepers().size() == r.holders().size()) {
+                continue;
+            }
+            auto const sender = sender_of(r.keepers(), t);
+            if (!state_->keeps(t)) {
+                tickets.push_back(messages.receive(sender, mpi::channel::parameters, t.value, r.staging(t)));
+            } else if (sender == self) {
+                auto arguments = arguments_of(t, step, totals);
+                arguments.gradient = r.piece(t, 0, arguments.count, room_);
+                outgoing.push_back({&r, t, &compute(t, arguments)});
+            }
+        }
+    }
+    state_->backend().wait();
+    for (auto const& one : outgoing) {
+        for (auto const holder : one.of->holders()) {
+            if (auto const& keepers = one.of->keepers(); !std::binary_search(keepers.begin(), keepers.end(), holder)) {
+                tickets.push_back(
+                    messages.send(holder, mpi::channel::parameters, one.tensor.value, std::span<float const>{one.values->data(), one.values->size()}));
+            }
+        }
+    }
+    if (!tickets.empty()) {
+        begun();
+    }
+    for (auto const ticket : tickets) {
+        messages.wait(ticket);
+    }
+    for (auto& r : reductions) {
+        if (!state_->keeps(r.unit().tensors.front())) {
+            r.staged();
+        }
+    }
+}
+
+void optimizer_step::update(step_id step, step_totals const& totals, std::deque<reduction>& reductions, std::span<safety_copy_gradient const> kept)
+{
+    auto& backend = state_->backend();
+    std::vector<adamw_arguments<bf16>> all;
+    auto const add = [&](tensor_id t, float const* gradient) {
+        auto& storage = state_->tensor(t);
+        auto& arguments = all.emplace_back(arguments_of(t, step, totals));
+        arguments.master = storage.parameter.data();
+        arguments.first_moment = storage.first_moment.data();
+        arguments.second_moment = storage.second_moment.data();
+        arguments.parameter = storage.stored.data();
+        arguments.gradient = gradient;
+    };
+    for (auto& r : reductions) {
+        for (auto const t : r.unit().tensors) {
+            if (state_->keeps(t)) {
+                add(t, r.gradient(t));
+            } else {
+                auto& parameter = state_->tensor(t).parameter;
+                backend.copy(parameter.data(), r.gradient(t), parameter.size() * sizeof(float));
+                state_->stored(t);
+            }
+        }
+    }
+    for (auto const& copy : kept) {
+        add(copy.tensor, copy.values.data());
+    }
+    backend.update(all);
+    backend.wait();
+}
+
+}  // namespace rheo::inline v0
