@@ -31,7 +31,7 @@ if(TARGET rheo_executor)
   if(RHEO_BUILD_CUDA) # named by its file, see executor/CMakeLists.txt
     install(FILES "$<TARGET_FILE:rheo_kernels_cuda>" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endif()
-  foreach(target executor executor_cuda kernels)
+  foreach(target executor executor_cuda kernels compiled)
     set_target_properties(rheo_${target} PROPERTIES EXPORT_NAME ${target})
     install(TARGETS rheo_${target} EXPORT rheo-executor ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endforeach()

@@ -47,8 +47,9 @@ function(rheo_add_test_folder name folder)
     return()
   endif()
   add_executable(test_${name} ${sources})
-  target_link_libraries(test_${name} PRIVATE rheo_catch_main rheo::library rheo::warnings ${ARGN})
+  target_link_libraries(test_${name} PRIVATE rheo_catch_main rheo::compiled rheo::warnings ${ARGN})
   target_compile_definitions(test_${name} PRIVATE RHEO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_options(test_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>) # compiles in four fifths of the time; rheo::compiled keeps -O2
   rheo_add_test_entries(${name} test_${name} ${sources})
 endfunction()
 

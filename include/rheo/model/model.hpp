@@ -15,6 +15,7 @@
 #include "rheo/model/layer.hpp"
 #include "rheo/model/layer_error.hpp"
 #include "rheo/model/llama.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -261,5 +262,7 @@ constexpr model_description fused(model_description model)
     }
     return model;
 }
+
+RHEO_COMPILED_IN(model, model_description llama_model<>(llama_shape));
 
 }  // namespace rheo::inline v0

@@ -17,6 +17,7 @@
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/transform/slices.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
@@ -95,5 +96,7 @@ constexpr result<makespan_split> optimal_makespan(stage_prices const& prices, ma
     auto const bound = nanoseconds(static_cast<double>(std::min(best.open, best.makespan)));
     return makespan_split{best.cuts, best.devices, best.ranks, nanoseconds(static_cast<double>(best.makespan)), bound, best.explored};
 }
+
+RHEO_COMPILED_IN(partition, result<makespan_split> optimal_makespan<>(stage_prices const&, makespan_request const&));
 
 }  // namespace rheo::inline v0

@@ -15,6 +15,7 @@
 #include "rheo/schedule/check/activations.hpp"
 #include "rheo/topology/link.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -155,5 +156,7 @@ constexpr stage_prices make_stage_prices(array_view<layer_profile const> layers,
     }
     return prices;
 }
+
+RHEO_COMPILED_IN(partition, stage_prices make_stage_prices<>(array_view<layer_profile const>, modelled_link, int));
 
 }  // namespace rheo::inline v0

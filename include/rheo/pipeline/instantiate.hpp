@@ -13,6 +13,7 @@
 #include "rheo/pipeline/detail/decimal.hpp"
 #include "rheo/pipeline/split_batch.hpp"
 #include "rheo/pipeline/template_set.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
@@ -93,5 +94,7 @@ constexpr result<instantiation> instantiate(template_set_value const& ready, ins
     answer.degraded = problem.fewest < request.failures + 1;
     return answer;
 }
+
+RHEO_COMPILED_IN(pipeline, result<instantiation> instantiate<>(template_set_value const&, instantiation_request));
 
 }  // namespace rheo::inline v0

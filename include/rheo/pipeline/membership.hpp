@@ -19,6 +19,7 @@
 #include "rheo/pipeline/survivability.hpp"
 #include "rheo/topology/holdings.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 
@@ -173,5 +174,7 @@ membership_decision decide_membership(membership_request const& of)
     }
     return decision;
 }
+
+RHEO_COMPILED_IN(pipeline, membership_decision decide_membership<>(membership_request const&));
 
 }  // namespace rheo::inline v0

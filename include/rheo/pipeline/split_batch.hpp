@@ -13,6 +13,7 @@
 
 #include "rheo/pipeline/cost.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -106,5 +107,7 @@ constexpr batch_split split_batch(array_view<pipeline_cost const> pipelines, int
     }
     return split;
 }
+
+RHEO_COMPILED_IN(pipeline, batch_split split_batch<>(array_view<pipeline_cost const>, int));
 
 }  // namespace rheo::inline v0

@@ -16,6 +16,7 @@
 #include "rheo/schedule/core/stage_placement.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -125,5 +126,7 @@ struct pipeline_template {
     /// Its value, given forward and backward times per layer. @pre one time per layer
     static constexpr template_value describe(array_view<seconds const> layer_times) { return make_template(Cuts::describe(), layer_times); }
 };
+
+RHEO_COMPILED_IN(pipeline, std::vector<std::vector<layer_span>> layers_by_position<>(template_value const&));
 
 }  // namespace rheo::inline v0

@@ -23,6 +23,7 @@
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/stage_placement.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -315,5 +316,9 @@ constexpr memory_parts parts_at(model_description const& model, pipeline_instanc
     parts.state = state_parts(model, layers_at(pipeline.cuts, placement_of(p), position), terms, group_at(pipeline, position, grid_of(model), member));
     return parts;
 }
+
+RHEO_COMPILED_IN(plan, parameter_bytes state_parts<>(model_description const&, array_view<layer_span const>, memory_terms const&, shard_group const&));
+RHEO_COMPILED_IN(plan, std::vector<held_bytes> held_by_stages<>(model_description const&, pipeline_instance const&, memory_terms const&, int));
+RHEO_COMPILED_IN(plan, rank_flow rank_flow_at<>(model_description const&, pipeline_instance const&, program const&, int, memory_terms const&, int));
 
 }  // namespace rheo::inline v0

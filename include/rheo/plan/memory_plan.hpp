@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rheo/plan/memory_parts.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -212,5 +213,7 @@ std::string message_of(memory_plan const& plan, std::string_view device)
     }
     return text + "; the largest part is " + size(largest.size) + " of " + std::string{largest.name};
 }
+
+RHEO_COMPILED_IN(plan, memory_plan plan_memory<>(model_description const&, pipeline_instance const&, program const&, int, memory_terms const&, bytes));
 
 }  // namespace rheo::inline v0

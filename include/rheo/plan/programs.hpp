@@ -15,6 +15,7 @@
 #include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/transform/reductions.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -55,5 +56,7 @@ constexpr state_digest digest_of(std::vector<program> const& programs)
     }
     return sum.value();
 }
+
+RHEO_COMPILED_IN(plan, std::vector<program> programs_of<>(plan const&, std::vector<reduction_unit> const&, int));
 
 }  // namespace rheo::inline v0

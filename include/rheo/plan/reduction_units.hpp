@@ -12,6 +12,7 @@
 #include "rheo/schedule/transform/reductions.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/topology/tagged_index.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -77,5 +78,7 @@ units_by_stage units_of_stages(std::vector<reduction_unit> const& units, std::ve
     }
     return result;
 }
+
+RHEO_COMPILED_IN(plan, std::vector<reduction_unit> reduction_units<>(collection const&, int));
 
 }  // namespace rheo::inline v0

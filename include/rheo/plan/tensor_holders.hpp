@@ -12,6 +12,7 @@
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/shard_grid.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -57,5 +58,7 @@ constexpr std::vector<std::vector<rank_id>> holders_by_tensor(array_view<pipelin
     }
     return holders;
 }
+
+RHEO_COMPILED_IN(plan, std::vector<std::vector<rank_id>> holders_by_tensor<>(array_view<pipeline_instance const>, collection const&, int));
 
 }  // namespace rheo::inline v0

@@ -25,6 +25,7 @@
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/topology/holdings.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
@@ -190,5 +191,7 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
     }
     return answer;
 }
+
+RHEO_COMPILED_IN(planner, forecast make_forecast<>(plan const&, model_description const&, planning_request const&, forecast_options const&));
 
 }  // namespace rheo::inline v0

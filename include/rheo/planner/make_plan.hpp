@@ -227,6 +227,9 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
     return answer;
 }
 
+RHEO_COMPILED_IN(planner, result<initial_plan> make_plan<>(model_description const&, planning_request const&, int));
+
 }  // namespace rheo::inline v0
 
 #include "rheo/planner/detail/plan_of_groups.hpp"
+#include "rheo/units/compiled.hpp"

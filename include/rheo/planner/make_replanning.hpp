@@ -22,6 +22,7 @@
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/recompute_choice.hpp"
 #include "rheo/recover/membership_plan.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -121,5 +122,7 @@ replanning make_replanning(model_description const& model, planning_request cons
             .optimizer = {optimizer, elements},
             .regroup = detail::regrouping(model, request)};
 }
+
+RHEO_COMPILED_IN(planner, replanning make_replanning<>(model_description const&, planning_request const&, int));
 
 }  // namespace rheo::inline v0

@@ -29,6 +29,7 @@
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 
@@ -220,5 +221,8 @@ result<chosen_clocks> choose_clocks(array_view<pipeline_frontier const* const> p
     chosen.energy = cost + waiting * chosen.time;
     return chosen;
 }
+
+RHEO_COMPILED_IN(planner, result<pipeline_frontier> make_pipeline_frontier<>(plan const&, std::size_t, profile const&, clock_request const&,
+                                                                             array_view<slow_rank const>));
 
 }  // namespace rheo::inline v0

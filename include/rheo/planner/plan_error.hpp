@@ -18,6 +18,7 @@
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/topology/microbatch_set.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -201,5 +202,7 @@ std::string plan_error(plan const& p, model_description const& model, planning_r
     }
     return detail::memory_error(p, model, request, ranks);
 }
+
+RHEO_COMPILED_IN(planner, std::string plan_error<>(plan const&, model_description const&, planning_request const&, int));
 
 }  // namespace rheo::inline v0

@@ -20,6 +20,7 @@
 #include "rheo/recover/salvage_plan.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -228,5 +229,7 @@ salvage_plan salvage(salvage_request const& of)
     plan.work = detail::deal_work(of, plan.missing);
     return plan;
 }
+
+RHEO_COMPILED_IN(recover, salvage_plan salvage<>(salvage_request const&));
 
 }  // namespace rheo::inline v0

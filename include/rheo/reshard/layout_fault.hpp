@@ -13,6 +13,7 @@
 #include "rheo/reshard/detail/box_sets.hpp"
 #include "rheo/reshard/reshard_fault.hpp"
 #include "rheo/tensor/nd_box.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -243,5 +244,7 @@ constexpr reshard_fault fault(array_layout const& layout, coverage of_elements =
     }
     return of_elements == coverage::complete ? detail::fault_of_coverage(layout) : reshard_fault{};
 }
+
+RHEO_COMPILED_IN(reshard, reshard_fault fault<>(array_layout const&, coverage));
 
 }  // namespace rheo::inline v0

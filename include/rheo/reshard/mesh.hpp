@@ -19,6 +19,7 @@
 #include "rheo/reshard/detail/expects_at.hpp"
 #include "rheo/reshard/slicing.hpp"
 #include "rheo/topology/tagged_index.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -242,5 +243,7 @@ constexpr array_layout mesh_layout(std::vector<mesh_tensor> const& tensors, mesh
     layout.places = places;
     return layout;
 }
+
+RHEO_COMPILED_IN(reshard, array_layout mesh_layout<>(std::vector<mesh_tensor> const&, mesh_shape, std::vector<int> const&, rank_id));
 
 }  // namespace rheo::inline v0

@@ -26,6 +26,7 @@
 #include "rheo/reshard/detail/reshard_problem.hpp"
 #include "rheo/reshard/detail/settle_rounds.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -291,5 +292,8 @@ constexpr result<reshard_plan> plan_reshard(reshard_request const& request)
     }
     return out.plan;
 }
+
+RHEO_COMPILED_IN(reshard, reshard_outcome try_reshard<>(reshard_request const&));
+RHEO_COMPILED_IN(reshard, result<reshard_plan> plan_reshard<>(reshard_request const&));
 
 }  // namespace rheo::inline v0

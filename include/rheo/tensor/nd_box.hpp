@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -220,5 +221,7 @@ std::string to_string(nd_box const& box)
     }
     return text + "]";
 }
+
+RHEO_COMPILED_IN(tensor, std::string to_string<>(nd_box const&));
 
 }  // namespace rheo::inline v0

@@ -18,6 +18,7 @@
 #include "rheo/energy/clocks/detail/run_search.hpp"
 #include "rheo/energy/clocks/round_to_clocks.hpp"
 #include "rheo/energy/clocks/switching_rule.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -73,5 +74,7 @@ constexpr result<clocked_plan> round_to_clocks(frontier const& f, std::vector<st
     auto const step = at_highest_clocks(f.activities, options, blocking).time / static_cast<double>(detail::switching_steps);
     return round_to_clocks(make_real_frontier(f, options, blocking, rule == switching_rule{} ? deadline : deadline + step), deadline, rule, waits);
 }
+
+RHEO_COMPILED_IN(energy, result<clocked_plan> round_to_clocks<>(real_frontier const&, seconds, switching_rule, waiting_until));
 
 }  // namespace rheo::inline v0

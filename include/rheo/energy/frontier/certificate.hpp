@@ -15,6 +15,7 @@
 #include "rheo/energy/frontier/activity_network.hpp"
 #include "rheo/energy/frontier/flow_from_plan.hpp"
 #include "rheo/energy/frontier/frontier.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -100,5 +101,7 @@ constexpr certificate certify(frontier const& f, ticks time)
     auto flows = flow_for(f.activities, events);
     return {std::move(events), std::move(flows)};
 }
+
+RHEO_COMPILED_IN(energy, proof verify<>(activity_network const&, certificate const&));
 
 }  // namespace rheo::inline v0

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rheo/energy/frontier/activity_network.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -175,5 +176,7 @@ constexpr std::vector<std::int64_t> flow_for(activity_network const& p, std::vec
     }
     return result;
 }
+
+RHEO_COMPILED_IN(energy, std::vector<std::int64_t> flow_for<>(activity_network const&, std::vector<std::int32_t> const&, nanojoules));
 
 }  // namespace rheo::inline v0

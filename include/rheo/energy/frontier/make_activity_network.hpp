@@ -15,6 +15,7 @@
 #include "rheo/energy/profile/exponential_fit.hpp"
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/schedule/core/text.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -98,5 +99,7 @@ constexpr result<made_network> make_activity_network(event_network network, prof
     }
     return made;
 }
+
+RHEO_COMPILED_IN(energy, result<made_network> make_activity_network<>(event_network, profile const&, frontier_request));
 
 }  // namespace rheo::inline v0

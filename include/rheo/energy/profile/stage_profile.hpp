@@ -12,6 +12,7 @@
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -131,5 +132,7 @@ constexpr std::vector<seconds> layer_times(profile const& layers)
     }
     return times;
 }
+
+RHEO_COMPILED_IN(energy, result<profile> profile_of_stages<>(profile const&, array_view<layer_id const>));
 
 }  // namespace rheo::inline v0

@@ -4,6 +4,7 @@
 // The operations that sharding.hpp cuts: which columns or rows of their weights a shard has, and which exchange follows. Included by it.
 
 #include "rheo/model/sharding.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -233,5 +234,7 @@ constexpr shard_layer sharded(layer_description const& layer, int grid, int shar
     expects(shard >= 0 && shard < grid, "a shard is one of its grid");
     return grid == 1 ? detail::only_shard(layer) : detail::sharder{layer, grid, shard}.result;
 }
+
+RHEO_COMPILED_IN(model, shard_layer sharded<>(layer_description const&, int, int));
 
 }  // namespace rheo::inline v0

@@ -13,6 +13,7 @@
 #include "rheo/schedule/core/stage_work.hpp"
 #include "rheo/schedule/core/verdict.hpp"
 #include "rheo/units/array_view.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -120,5 +121,8 @@ constexpr verdict complete(program const& p, int microbatches)
     auto const work = whole_step(microbatches);
     return complete(p, work);
 }
+
+RHEO_COMPILED_IN(schedule, verdict complete<>(program const&, array_view<stage_work const>));
+RHEO_COMPILED_IN(schedule, verdict complete<>(program const&, int));
 
 }  // namespace rheo::inline v0

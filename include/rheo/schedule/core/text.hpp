@@ -15,6 +15,7 @@
 
 #include "rheo/schedule/core/instruction.hpp"
 #include "rheo/schedule/core/program.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -85,5 +86,7 @@ constexpr std::optional<instruction> instruction_named(std::string_view text)
     }
     return std::nullopt;
 }
+
+RHEO_COMPILED_IN(schedule, std::string to_text<>(program const&));
 
 }  // namespace rheo::inline v0

@@ -17,6 +17,7 @@
 #include "rheo/schedule/core/grid.hpp"
 #include "rheo/schedule/core/instruction.hpp"
 #include "rheo/schedule/core/text.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/csv.hpp"
 #include "rheo/units/in_quotes.hpp"
 #include "rheo/units/result.hpp"
@@ -131,5 +132,8 @@ std::string to_text(program_grid const& grid)
     }
     return text;
 }
+
+RHEO_COMPILED_IN(schedule, result<program_grid> parse_grid<>(std::string_view, std::vector<int>));
+RHEO_COMPILED_IN(schedule, std::string to_text<>(program_grid const&));
 
 }  // namespace rheo::inline v0

@@ -27,6 +27,7 @@
 #include "rheo/schedule/families/zb_h1.hpp"
 #include "rheo/schedule/families/zb_h2.hpp"
 #include "rheo/schedule/families/zb_v.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/nearest_name.hpp"
 #include "rheo/units/result.hpp"
 
@@ -68,5 +69,7 @@ result<any_schedule> parse_schedule(std::string_view name)
     error += nearest_name(name, schedule_names());
     return failure{error + "'"};
 }
+
+RHEO_COMPILED_IN(schedule, result<any_schedule> parse_schedule<>(std::string_view));
 
 }  // namespace rheo::inline v0

@@ -20,6 +20,7 @@
 #include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
@@ -286,5 +287,7 @@ constexpr result<listed_schedule> list_schedule(list_request const& request)
     auto program = scheduler.run();
     return listed_schedule{std::move(program), scheduler.makespan()};
 }
+
+RHEO_COMPILED_IN(schedule, result<listed_schedule> list_schedule<>(list_request const&));
 
 }  // namespace rheo::inline v0

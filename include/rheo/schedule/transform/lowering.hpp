@@ -15,6 +15,7 @@
 #include "rheo/schedule/core/grid.hpp"
 #include "rheo/schedule/core/pipeline_facts.hpp"
 #include "rheo/schedule/core/program.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -202,5 +203,8 @@ struct lazy_insertion {
         return lower_lazily(compute);
     }
 };
+
+RHEO_COMPILED_IN(schedule, program lower<>(program_grid const&));
+RHEO_COMPILED_IN(schedule, program lower<>(program const&));
 
 }  // namespace rheo::inline v0

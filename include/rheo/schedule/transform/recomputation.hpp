@@ -12,6 +12,7 @@
 
 #include "rheo/schedule/check/activations.hpp"
 #include "rheo/schedule/core/program.hpp"
+#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -151,5 +152,7 @@ constexpr recomputation_choice recomputation_under(program const& p, std::vector
     }
     return choice;
 }
+
+RHEO_COMPILED_IN(schedule, program with_recomputation<>(program const&, std::vector<bool> const&));
 
 }  // namespace rheo::inline v0

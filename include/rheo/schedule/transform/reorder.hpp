@@ -15,6 +15,7 @@
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/transform/building_block.hpp"
+#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -287,5 +288,7 @@ constexpr program reordered(building_block const& block, int ranks, int microbat
     table.squeeze();
     return table.what();
 }
+
+RHEO_COMPILED_IN(schedule, program reordered<>(building_block const&, int, int));
 
 }  // namespace rheo::inline v0
