@@ -3,7 +3,8 @@
 # compile_time.sh [--json] [compiler...]      default: g++, and nvcc when it is there
 # What it costs to include each umbrella header of the library, to compile each example that needs the library alone, and
 # to let the compiler plan and prove plans of growing size (within its default limits). Processor seconds of the whole
-# compiler (user and system, the least of three), so other programs disturb it little. Nothing is subtracted:
+# compiler (user and system, the least of three), so other programs disturb it little. Examples are compiled as from headers alone and as
+# they are where they link rheo::compiled. Nothing is subtracted:
 # the lines "nothing" and "<vector> <string>" show what every C++ file pays.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -40,9 +41,9 @@ measure() { # <compiler> <name> <file> [flags...]: one line of the table
   if [[ $json == yes ]]; then
     printf '{"bench":"compile_time","compiler":"%s","what":"%s","processor_s":%s,"wall_s":%s}\n' "$compiler" "$name" "${best:-null}" "${real:-null}"
   elif [[ -n $best ]]; then
-    printf '  %-44s%8s s\n' "$name" "$best"
+    printf '  %-56s%8s s\n' "$name" "$best"
   else
-    printf '  %-44s  not compiled: %s\n' "$name" "$(grep -m1 error "$work/log" | cut -c1-120)"
+    printf '  %-56s  not compiled: %s\n' "$name" "$(grep -m1 error "$work/log" | cut -c1-120)"
   fi
 }
 
@@ -59,6 +60,7 @@ for compiler in "${compilers[@]}"; do
   done
   for example in "$root"/examples/[0-9]*.cpp; do
     measure "$compiler" "examples/$(basename "$example")" "$example"
+    [[ $compiler == *nvcc* ]] || measure "$compiler" "examples/$(basename "$example"), rheo::compiled" "$example" -DRHEO_COMPILED
   done
   for size in "4 4" "4 8" "8 16" "8 32" "16 32"; do
     read -r ranks microbatches <<<"$size"

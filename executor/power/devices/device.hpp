@@ -46,8 +46,8 @@ concept PowerDevice = std::movable<Device> && requires(Device& device, megahertz
 /// Any PowerDevice. Not to be used after it was moved from.
 class any_power_device {
 public:
-    template <PowerDevice Device>
-        requires(!std::same_as<Device, any_power_device>)
+    template <class Device>
+        requires(!std::same_as<Device, any_power_device> && PowerDevice<Device>)
     any_power_device(Device device) : is_{std::make_unique<held<Device>>(std::move(device))}
     {
     }

@@ -15,7 +15,6 @@
 #include "rheo/model/layer.hpp"
 #include "rheo/model/layer_error.hpp"
 #include "rheo/model/llama.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -263,6 +262,8 @@ constexpr model_description fused(model_description model)
     return model;
 }
 
-RHEO_COMPILED_IN(model, model_description llama_model<>(llama_shape));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template model_description llama_model<>(llama_shape);
+#endif
 
 }  // namespace rheo::inline v0

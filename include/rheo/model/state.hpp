@@ -13,7 +13,6 @@
 #include "rheo/model/layer_shards.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/tensor/collection.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -143,6 +142,8 @@ std::vector<tensor_id> tensors_of(collection const& state, layer_id first, layer
     return result;
 }
 
-RHEO_COMPILED_IN(model, collection state_of<>(model_description const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template collection state_of<>(model_description const&);
+#endif
 
 }  // namespace rheo::inline v0

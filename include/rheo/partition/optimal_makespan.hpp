@@ -17,7 +17,6 @@
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/transform/slices.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
@@ -97,6 +96,8 @@ constexpr result<makespan_split> optimal_makespan(stage_prices const& prices, ma
     return makespan_split{best.cuts, best.devices, best.ranks, nanoseconds(static_cast<double>(best.makespan)), bound, best.explored};
 }
 
-RHEO_COMPILED_IN(partition, result<makespan_split> optimal_makespan<>(stage_prices const&, makespan_request const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<makespan_split> optimal_makespan<>(stage_prices const&, makespan_request const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -15,7 +15,6 @@
 #include "rheo/schedule/check/activations.hpp"
 #include "rheo/topology/link.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -157,6 +156,8 @@ constexpr stage_prices make_stage_prices(array_view<layer_profile const> layers,
     return prices;
 }
 
-RHEO_COMPILED_IN(partition, stage_prices make_stage_prices<>(array_view<layer_profile const>, modelled_link, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template stage_prices make_stage_prices<>(array_view<layer_profile const>, modelled_link, int);
+#endif
 
 }  // namespace rheo::inline v0

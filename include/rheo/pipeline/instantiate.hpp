@@ -13,7 +13,6 @@
 #include "rheo/pipeline/detail/decimal.hpp"
 #include "rheo/pipeline/split_batch.hpp"
 #include "rheo/pipeline/template_set.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
@@ -95,6 +94,8 @@ constexpr result<instantiation> instantiate(template_set_value const& ready, ins
     return answer;
 }
 
-RHEO_COMPILED_IN(pipeline, result<instantiation> instantiate<>(template_set_value const&, instantiation_request));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<instantiation> instantiate<>(template_set_value const&, instantiation_request);
+#endif
 
 }  // namespace rheo::inline v0

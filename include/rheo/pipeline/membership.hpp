@@ -19,7 +19,6 @@
 #include "rheo/pipeline/survivability.hpp"
 #include "rheo/topology/holdings.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 
@@ -175,6 +174,8 @@ membership_decision decide_membership(membership_request const& of)
     return decision;
 }
 
-RHEO_COMPILED_IN(pipeline, membership_decision decide_membership<>(membership_request const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template membership_decision decide_membership<>(membership_request const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -13,7 +13,6 @@
 
 #include "rheo/pipeline/cost.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -108,6 +107,8 @@ constexpr batch_split split_batch(array_view<pipeline_cost const> pipelines, int
     return split;
 }
 
-RHEO_COMPILED_IN(pipeline, batch_split split_batch<>(array_view<pipeline_cost const>, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template batch_split split_batch<>(array_view<pipeline_cost const>, int);
+#endif
 
 }  // namespace rheo::inline v0

@@ -14,7 +14,6 @@
 #include "rheo/topology/holdings.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -185,6 +184,8 @@ constexpr std::vector<safety_copy> safety_copies(array_view<rank_holdings const>
     return copies;
 }
 
-RHEO_COMPILED_IN(pipeline, survivability survivability_of<>(array_view<rank_holdings const>, array_view<tensor_bytes const>, array_view<node_id const>));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template survivability survivability_of<>(array_view<rank_holdings const>, array_view<tensor_bytes const>, array_view<node_id const>);
+#endif
 
 }  // namespace rheo::inline v0

@@ -16,7 +16,6 @@
 #include "rheo/schedule/core/stage_placement.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -127,6 +126,8 @@ struct pipeline_template {
     static constexpr template_value describe(array_view<seconds const> layer_times) { return make_template(Cuts::describe(), layer_times); }
 };
 
-RHEO_COMPILED_IN(pipeline, std::vector<std::vector<layer_span>> layers_by_position<>(template_value const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template std::vector<std::vector<layer_span>> layers_by_position<>(template_value const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -18,7 +18,6 @@
 #include "rheo/plan/tensor_holders.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -193,9 +192,10 @@ std::vector<layer_id> without_moments(array_view<layer_id const> cells, int grid
     return parameters;
 }
 
-RHEO_COMPILED_IN(plan, std::vector<std::vector<rank_id>> keepers_of_cells<>(array_view<pipeline_instance const>, array_view<std::int64_t const>, int,
-                                                                            optimizer_shards));
-RHEO_COMPILED_IN(plan, std::vector<std::vector<layer_id>> cells_by_rank<>(array_view<pipeline_instance const>, array_view<rank_id const>, int,
-                                                                          optimizer_cells const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template std::vector<std::vector<rank_id>> keepers_of_cells<>(array_view<pipeline_instance const>, array_view<std::int64_t const>, int,
+                                                                     optimizer_shards);
+extern template std::vector<std::vector<layer_id>> cells_by_rank<>(array_view<pipeline_instance const>, array_view<rank_id const>, int, optimizer_cells const&);
+#endif
 
 }  // namespace rheo::inline v0

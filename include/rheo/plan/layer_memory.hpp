@@ -16,7 +16,6 @@
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -67,6 +66,8 @@ constexpr void set_memory(array_view<layer_profile> layers, model_description co
     }
 }
 
-RHEO_COMPILED_IN(plan, void set_memory<>(array_view<layer_profile>, model_description const&, memory_terms const&, recompute_level));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template void set_memory<>(array_view<layer_profile>, model_description const&, memory_terms const&, recompute_level);
+#endif
 
 }  // namespace rheo::inline v0

@@ -23,7 +23,6 @@
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/stage_placement.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -317,8 +316,10 @@ constexpr memory_parts parts_at(model_description const& model, pipeline_instanc
     return parts;
 }
 
-RHEO_COMPILED_IN(plan, parameter_bytes state_parts<>(model_description const&, array_view<layer_span const>, memory_terms const&, shard_group const&));
-RHEO_COMPILED_IN(plan, std::vector<held_bytes> held_by_stages<>(model_description const&, pipeline_instance const&, memory_terms const&, int));
-RHEO_COMPILED_IN(plan, rank_flow rank_flow_at<>(model_description const&, pipeline_instance const&, program const&, int, memory_terms const&, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template parameter_bytes state_parts<>(model_description const&, array_view<layer_span const>, memory_terms const&, shard_group const&);
+extern template std::vector<held_bytes> held_by_stages<>(model_description const&, pipeline_instance const&, memory_terms const&, int);
+extern template rank_flow rank_flow_at<>(model_description const&, pipeline_instance const&, program const&, int, memory_terms const&, int);
+#endif
 
 }  // namespace rheo::inline v0

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "rheo/plan/memory_parts.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -214,6 +213,8 @@ std::string message_of(memory_plan const& plan, std::string_view device)
     return text + "; the largest part is " + size(largest.size) + " of " + std::string{largest.name};
 }
 
-RHEO_COMPILED_IN(plan, memory_plan plan_memory<>(model_description const&, pipeline_instance const&, program const&, int, memory_terms const&, bytes));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template memory_plan plan_memory<>(model_description const&, pipeline_instance const&, program const&, int, memory_terms const&, bytes);
+#endif
 
 }  // namespace rheo::inline v0

@@ -18,7 +18,6 @@
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
 #include "rheo/schedule/transform/slices.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -83,6 +82,8 @@ pipeline_schedule schedule_of(plan const& p, std::size_t pipeline)
     return {std::nullopt, std::move(error), listed_program({where, false, p.slices}, work)};
 }
 
-RHEO_COMPILED_IN(plan, pipeline_schedule schedule_of<>(plan const&, std::size_t));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template pipeline_schedule schedule_of<>(plan const&, std::size_t);
+#endif
 
 }  // namespace rheo::inline v0

@@ -15,7 +15,6 @@
 #include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/schedule/transform/reductions.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -57,6 +56,8 @@ constexpr state_digest digest_of(std::vector<program> const& programs)
     return sum.value();
 }
 
-RHEO_COMPILED_IN(plan, std::vector<program> programs_of<>(plan const&, std::vector<reduction_unit> const&, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template std::vector<program> programs_of<>(plan const&, std::vector<reduction_unit> const&, int);
+#endif
 
 }  // namespace rheo::inline v0

@@ -12,7 +12,6 @@
 #include "rheo/schedule/transform/reductions.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/topology/tagged_index.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -79,6 +78,8 @@ units_by_stage units_of_stages(std::vector<reduction_unit> const& units, std::ve
     return result;
 }
 
-RHEO_COMPILED_IN(plan, std::vector<reduction_unit> reduction_units<>(collection const&, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template std::vector<reduction_unit> reduction_units<>(collection const&, int);
+#endif
 
 }  // namespace rheo::inline v0

@@ -12,7 +12,6 @@
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/shard_grid.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -59,6 +58,8 @@ constexpr std::vector<std::vector<rank_id>> holders_by_tensor(array_view<pipelin
     return holders;
 }
 
-RHEO_COMPILED_IN(plan, std::vector<std::vector<rank_id>> holders_by_tensor<>(array_view<pipeline_instance const>, collection const&, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template std::vector<std::vector<rank_id>> holders_by_tensor<>(array_view<pipeline_instance const>, collection const&, int);
+#endif
 
 }  // namespace rheo::inline v0

@@ -22,7 +22,6 @@
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/step_parts.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -129,6 +128,8 @@ step_parts parts_of_step(plan const& p, model_description const& model, planning
     return {computing / all, exchanging / all, 1 - (computing + exchanging) / all};
 }
 
-RHEO_COMPILED_IN(planner, seconds time_of_step<>(plan const&, model_description const&, planning_request const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template seconds time_of_step<>(plan const&, model_description const&, planning_request const&);
+#endif
 
 }  // namespace rheo::inline v0

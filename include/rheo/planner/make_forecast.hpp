@@ -25,7 +25,6 @@
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/topology/holdings.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
@@ -192,6 +191,8 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
     return answer;
 }
 
-RHEO_COMPILED_IN(planner, forecast make_forecast<>(plan const&, model_description const&, planning_request const&, forecast_options const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template forecast make_forecast<>(plan const&, model_description const&, planning_request const&, forecast_options const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -227,9 +227,10 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
     return answer;
 }
 
-RHEO_COMPILED_IN(planner, result<initial_plan> make_plan<>(model_description const&, planning_request const&, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<initial_plan> make_plan<>(model_description const&, planning_request const&, int);
+#endif
 
 }  // namespace rheo::inline v0
 
 #include "rheo/planner/detail/plan_of_groups.hpp"
-#include "rheo/units/compiled.hpp"

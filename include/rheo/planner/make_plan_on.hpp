@@ -14,7 +14,6 @@
 #include "rheo/planner/plan_error.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -62,6 +61,8 @@ recomposition recomposition_of(plan const& p)
     return chosen;
 }
 
-RHEO_COMPILED_IN(planner, result<plan> make_plan_on<>(model_description const&, planning_request const&, array_view<rank_id const>));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<plan> make_plan_on<>(model_description const&, planning_request const&, array_view<rank_id const>);
+#endif
 
 }  // namespace rheo::inline v0

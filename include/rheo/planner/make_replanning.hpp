@@ -22,7 +22,6 @@
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/recompute_choice.hpp"
 #include "rheo/recover/membership_plan.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -123,6 +122,8 @@ replanning make_replanning(model_description const& model, planning_request cons
             .regroup = detail::regrouping(model, request)};
 }
 
-RHEO_COMPILED_IN(planner, replanning make_replanning<>(model_description const&, planning_request const&, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template replanning make_replanning<>(model_description const&, planning_request const&, int);
+#endif
 
 }  // namespace rheo::inline v0

@@ -29,7 +29,6 @@
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 
@@ -222,7 +221,8 @@ result<chosen_clocks> choose_clocks(array_view<pipeline_frontier const* const> p
     return chosen;
 }
 
-RHEO_COMPILED_IN(planner, result<pipeline_frontier> make_pipeline_frontier<>(plan const&, std::size_t, profile const&, clock_request const&,
-                                                                             array_view<slow_rank const>));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<pipeline_frontier> make_pipeline_frontier<>(plan const&, std::size_t, profile const&, clock_request const&, array_view<slow_rank const>);
+#endif
 
 }  // namespace rheo::inline v0

@@ -18,7 +18,6 @@
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/topology/microbatch_set.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -203,6 +202,8 @@ std::string plan_error(plan const& p, model_description const& model, planning_r
     return detail::memory_error(p, model, request, ranks);
 }
 
-RHEO_COMPILED_IN(planner, std::string plan_error<>(plan const&, model_description const&, planning_request const&, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template std::string plan_error<>(plan const&, model_description const&, planning_request const&, int);
+#endif
 
 }  // namespace rheo::inline v0

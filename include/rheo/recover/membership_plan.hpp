@@ -18,7 +18,6 @@
 #include "rheo/tensor/digest.hpp"
 #include "rheo/tensor/mix_fields.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -249,7 +248,9 @@ state_digest digest_of(membership_plan const& p)
     return sum.value();
 }
 
-RHEO_COMPILED_IN(recover, membership_plan plan_membership<>(array_view<rank_holdings const>, array_view<pipeline_instance const>, array_view<rank_id const>,
-                                                            replanning const&, membership_rules));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template membership_plan plan_membership<>(array_view<rank_holdings const>, array_view<pipeline_instance const>, array_view<rank_id const>,
+                                                  replanning const&, membership_rules);
+#endif
 
 }  // namespace rheo::inline v0

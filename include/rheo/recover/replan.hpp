@@ -19,7 +19,6 @@
 #include "rheo/reshard/state_layout.hpp"
 #include "rheo/reshard/tensor_bytes.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -114,6 +113,8 @@ recovery_plan replan(array_view<rank_holdings const> holdings, replanning const&
     return replan(holdings, known, recompose(holdings, known.ready, tensor_bytes_of(known.state, known.formats), known.wanted));
 }
 
-RHEO_COMPILED_IN(recover, recovery_plan replan<>(array_view<rank_holdings const>, replanning const&, result<recomposition>, std::vector<node_id> const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template recovery_plan replan<>(array_view<rank_holdings const>, replanning const&, result<recomposition>, std::vector<node_id> const&);
+#endif
 
 }  // namespace rheo::inline v0

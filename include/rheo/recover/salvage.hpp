@@ -20,7 +20,6 @@
 #include "rheo/recover/salvage_plan.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -230,6 +229,8 @@ salvage_plan salvage(salvage_request const& of)
     return plan;
 }
 
-RHEO_COMPILED_IN(recover, salvage_plan salvage<>(salvage_request const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template salvage_plan salvage<>(salvage_request const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -13,7 +13,6 @@
 #include "rheo/reshard/detail/box_sets.hpp"
 #include "rheo/reshard/reshard_fault.hpp"
 #include "rheo/tensor/nd_box.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -245,6 +244,8 @@ constexpr reshard_fault fault(array_layout const& layout, coverage of_elements =
     return of_elements == coverage::complete ? detail::fault_of_coverage(layout) : reshard_fault{};
 }
 
-RHEO_COMPILED_IN(reshard, reshard_fault fault<>(array_layout const&, coverage));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template reshard_fault fault<>(array_layout const&, coverage);
+#endif
 
 }  // namespace rheo::inline v0

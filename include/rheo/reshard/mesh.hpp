@@ -19,7 +19,6 @@
 #include "rheo/reshard/detail/expects_at.hpp"
 #include "rheo/reshard/slicing.hpp"
 #include "rheo/topology/tagged_index.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -244,6 +243,8 @@ constexpr array_layout mesh_layout(std::vector<mesh_tensor> const& tensors, mesh
     return layout;
 }
 
-RHEO_COMPILED_IN(reshard, array_layout mesh_layout<>(std::vector<mesh_tensor> const&, mesh_shape, std::vector<int> const&, rank_id));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template array_layout mesh_layout<>(std::vector<mesh_tensor> const&, mesh_shape, std::vector<int> const&, rank_id);
+#endif
 
 }  // namespace rheo::inline v0

@@ -26,7 +26,6 @@
 #include "rheo/reshard/detail/reshard_problem.hpp"
 #include "rheo/reshard/detail/settle_rounds.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -293,7 +292,9 @@ constexpr result<reshard_plan> plan_reshard(reshard_request const& request)
     return out.plan;
 }
 
-RHEO_COMPILED_IN(reshard, reshard_outcome try_reshard<>(reshard_request const&));
-RHEO_COMPILED_IN(reshard, result<reshard_plan> plan_reshard<>(reshard_request const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template reshard_outcome try_reshard<>(reshard_request const&);
+extern template result<reshard_plan> plan_reshard<>(reshard_request const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -16,7 +16,6 @@
 #include "rheo/reshard/detail/verify_sums.hpp"
 #include "rheo/reshard/layout_fault.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -297,7 +296,9 @@ constexpr reshard_fault verify(reshard_plan const& plan, reshard_request const& 
     return detail::fault_of_sizes(plan, request);
 }
 
-RHEO_COMPILED_IN(reshard, reshard_fault verify<>(reshard_plan const&, array_layout const&, array_layout const&, std::vector<node_id> const&));
-RHEO_COMPILED_IN(reshard, reshard_fault verify<>(reshard_plan const&, reshard_request const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template reshard_fault verify<>(reshard_plan const&, array_layout const&, array_layout const&, std::vector<node_id> const&);
+extern template reshard_fault verify<>(reshard_plan const&, reshard_request const&);
+#endif
 
 }  // namespace rheo::inline v0

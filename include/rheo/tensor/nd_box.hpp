@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -222,6 +221,8 @@ std::string to_string(nd_box const& box)
     return text + "]";
 }
 
-RHEO_COMPILED_IN(tensor, std::string to_string<>(nd_box const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template std::string to_string<>(nd_box const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -27,7 +27,6 @@
 #include "rheo/energy/clocks/whole_options.hpp"
 #include "rheo/energy/frontier/certificate.hpp"
 #include "rheo/energy/frontier/frontier.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -229,7 +228,9 @@ constexpr real_frontier make_real_frontier(frontier const& f, std::vector<std::v
     return result;
 }
 
-RHEO_COMPILED_IN(energy, real_frontier make_real_frontier<>(frontier const&, std::vector<std::vector<clock_option>> const&, watts, seconds,
-                                                            std::vector<clocked_plan> const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template real_frontier make_real_frontier<>(frontier const&, std::vector<std::vector<clock_option>> const&, watts, seconds,
+                                                   std::vector<clocked_plan> const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -14,7 +14,6 @@
 #include "rheo/energy/clocks/clocked_plan.hpp"
 #include "rheo/energy/clocks/real_frontier.hpp"
 #include "rheo/energy/frontier/make_activity_network.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -63,6 +62,8 @@ constexpr result<clocked_plan> round_to_clocks(frontier const& f, std::vector<st
     return round_to_clocks(make_real_frontier(f, options, blocking, deadline), deadline, waits);
 }
 
-RHEO_COMPILED_IN(energy, result<clocked_plan> round_to_clocks<>(real_frontier const&, seconds, waiting_until));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<clocked_plan> round_to_clocks<>(real_frontier const&, seconds, waiting_until);
+#endif
 
 }  // namespace rheo::inline v0

@@ -18,7 +18,6 @@
 #include "rheo/energy/clocks/detail/run_search.hpp"
 #include "rheo/energy/clocks/round_to_clocks.hpp"
 #include "rheo/energy/clocks/switching_rule.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -75,6 +74,8 @@ constexpr result<clocked_plan> round_to_clocks(frontier const& f, std::vector<st
     return round_to_clocks(make_real_frontier(f, options, blocking, rule == switching_rule{} ? deadline : deadline + step), deadline, rule, waits);
 }
 
-RHEO_COMPILED_IN(energy, result<clocked_plan> round_to_clocks<>(real_frontier const&, seconds, switching_rule, waiting_until));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<clocked_plan> round_to_clocks<>(real_frontier const&, seconds, switching_rule, waiting_until);
+#endif
 
 }  // namespace rheo::inline v0

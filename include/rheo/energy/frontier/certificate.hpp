@@ -15,7 +15,6 @@
 #include "rheo/energy/frontier/activity_network.hpp"
 #include "rheo/energy/frontier/flow_from_plan.hpp"
 #include "rheo/energy/frontier/frontier.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -102,6 +101,8 @@ constexpr certificate certify(frontier const& f, ticks time)
     return {std::move(events), std::move(flows)};
 }
 
-RHEO_COMPILED_IN(energy, proof verify<>(activity_network const&, certificate const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template proof verify<>(activity_network const&, certificate const&);
+#endif
 
 }  // namespace rheo::inline v0

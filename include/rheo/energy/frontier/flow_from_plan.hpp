@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "rheo/energy/frontier/activity_network.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -177,6 +176,8 @@ constexpr std::vector<std::int64_t> flow_for(activity_network const& p, std::vec
     return result;
 }
 
-RHEO_COMPILED_IN(energy, std::vector<std::int64_t> flow_for<>(activity_network const&, std::vector<std::int32_t> const&, nanojoules));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template std::vector<std::int64_t> flow_for<>(activity_network const&, std::vector<std::int32_t> const&, nanojoules);
+#endif
 
 }  // namespace rheo::inline v0

@@ -15,7 +15,6 @@
 #include "rheo/energy/profile/exponential_fit.hpp"
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/schedule/core/text.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -100,6 +99,8 @@ constexpr result<made_network> make_activity_network(event_network network, prof
     return made;
 }
 
-RHEO_COMPILED_IN(energy, result<made_network> make_activity_network<>(event_network, profile const&, frontier_request));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<made_network> make_activity_network<>(event_network, profile const&, frontier_request);
+#endif
 
 }  // namespace rheo::inline v0

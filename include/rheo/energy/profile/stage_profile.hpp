@@ -12,7 +12,6 @@
 #include "rheo/energy/profile/profile.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -133,6 +132,8 @@ constexpr std::vector<seconds> layer_times(profile const& layers)
     return times;
 }
 
-RHEO_COMPILED_IN(energy, result<profile> profile_of_stages<>(profile const&, array_view<layer_id const>));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<profile> profile_of_stages<>(profile const&, array_view<layer_id const>);
+#endif
 
 }  // namespace rheo::inline v0

@@ -4,7 +4,6 @@
 // The operations that sharding.hpp cuts: which columns or rows of their weights a shard has, and which exchange follows. Included by it.
 
 #include "rheo/model/sharding.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -235,6 +234,8 @@ constexpr shard_layer sharded(layer_description const& layer, int grid, int shar
     return grid == 1 ? detail::only_shard(layer) : detail::sharder{layer, grid, shard}.result;
 }
 
-RHEO_COMPILED_IN(model, shard_layer sharded<>(layer_description const&, int, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template shard_layer sharded<>(layer_description const&, int, int);
+#endif
 
 }  // namespace rheo::inline v0

@@ -13,7 +13,6 @@
 #include "rheo/schedule/core/stage_work.hpp"
 #include "rheo/schedule/core/verdict.hpp"
 #include "rheo/units/array_view.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -122,7 +121,9 @@ constexpr verdict complete(program const& p, int microbatches)
     return complete(p, work);
 }
 
-RHEO_COMPILED_IN(schedule, verdict complete<>(program const&, array_view<stage_work const>));
-RHEO_COMPILED_IN(schedule, verdict complete<>(program const&, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template verdict complete<>(program const&, array_view<stage_work const>);
+extern template verdict complete<>(program const&, int);
+#endif
 
 }  // namespace rheo::inline v0

@@ -15,7 +15,6 @@
 
 #include "rheo/schedule/core/instruction.hpp"
 #include "rheo/schedule/core/program.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -87,6 +86,8 @@ constexpr std::optional<instruction> instruction_named(std::string_view text)
     return std::nullopt;
 }
 
-RHEO_COMPILED_IN(schedule, std::string to_text<>(program const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template std::string to_text<>(program const&);
+#endif
 
 }  // namespace rheo::inline v0

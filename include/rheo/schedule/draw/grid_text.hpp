@@ -17,7 +17,6 @@
 #include "rheo/schedule/core/grid.hpp"
 #include "rheo/schedule/core/instruction.hpp"
 #include "rheo/schedule/core/text.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/csv.hpp"
 #include "rheo/units/in_quotes.hpp"
 #include "rheo/units/result.hpp"
@@ -133,7 +132,9 @@ std::string to_text(program_grid const& grid)
     return text;
 }
 
-RHEO_COMPILED_IN(schedule, result<program_grid> parse_grid<>(std::string_view, std::vector<int>));
-RHEO_COMPILED_IN(schedule, std::string to_text<>(program_grid const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<program_grid> parse_grid<>(std::string_view, std::vector<int>);
+extern template std::string to_text<>(program_grid const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -18,7 +18,6 @@
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/transport.hpp"
 #include "rheo/schedule/draw/grid_text.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 
@@ -202,6 +201,8 @@ result<parsed_program> parse_schedule_text(std::string_view text, int slices = 1
     return parsed_program{p, microbatches};
 }
 
-RHEO_COMPILED_IN(schedule, result<parsed_program> parse_schedule_text<>(std::string_view, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<parsed_program> parse_schedule_text<>(std::string_view, int);
+#endif
 
 }  // namespace rheo::inline v0

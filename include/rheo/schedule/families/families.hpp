@@ -27,7 +27,6 @@
 #include "rheo/schedule/families/zb_h1.hpp"
 #include "rheo/schedule/families/zb_h2.hpp"
 #include "rheo/schedule/families/zb_v.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/nearest_name.hpp"
 #include "rheo/units/result.hpp"
 
@@ -70,6 +69,8 @@ result<any_schedule> parse_schedule(std::string_view name)
     return failure{error + "'"};
 }
 
-RHEO_COMPILED_IN(schedule, result<any_schedule> parse_schedule<>(std::string_view));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<any_schedule> parse_schedule<>(std::string_view);
+#endif
 
 }  // namespace rheo::inline v0

@@ -20,7 +20,6 @@
 #include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
 
@@ -288,6 +287,8 @@ constexpr result<listed_schedule> list_schedule(list_request const& request)
     return listed_schedule{std::move(program), scheduler.makespan()};
 }
 
-RHEO_COMPILED_IN(schedule, result<listed_schedule> list_schedule<>(list_request const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<listed_schedule> list_schedule<>(list_request const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -15,7 +15,6 @@
 #include "rheo/schedule/core/grid.hpp"
 #include "rheo/schedule/core/pipeline_facts.hpp"
 #include "rheo/schedule/core/program.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -204,7 +203,9 @@ struct lazy_insertion {
     }
 };
 
-RHEO_COMPILED_IN(schedule, program lower<>(program_grid const&));
-RHEO_COMPILED_IN(schedule, program lower<>(program const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template program lower<>(program_grid const&);
+extern template program lower<>(program const&);
+#endif
 
 }  // namespace rheo::inline v0

@@ -12,7 +12,6 @@
 
 #include "rheo/schedule/check/activations.hpp"
 #include "rheo/schedule/core/program.hpp"
-#include "rheo/units/compiled.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
@@ -153,6 +152,8 @@ constexpr recomputation_choice recomputation_under(program const& p, std::vector
     return choice;
 }
 
-RHEO_COMPILED_IN(schedule, program with_recomputation<>(program const&, std::vector<bool> const&));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template program with_recomputation<>(program const&, std::vector<bool> const&);
+#endif
 
 }  // namespace rheo::inline v0

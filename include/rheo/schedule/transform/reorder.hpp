@@ -15,7 +15,6 @@
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/row_builder.hpp"
 #include "rheo/schedule/transform/building_block.hpp"
-#include "rheo/units/compiled.hpp"
 
 namespace rheo::inline v0 {
 
@@ -289,6 +288,8 @@ constexpr program reordered(building_block const& block, int ranks, int microbat
     return table.what();
 }
 
-RHEO_COMPILED_IN(schedule, program reordered<>(building_block const&, int, int));
+#ifdef RHEO_COMPILED  // in rheo::compiled
+extern template program reordered<>(building_block const&, int, int);
+#endif
 
 }  // namespace rheo::inline v0
