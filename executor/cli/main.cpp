@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo`: reads the command line, starts a command, turns every refusal into one message and an exit code.
 
+#include <chrono>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,10 +20,13 @@
 
 namespace {
 
+/// All ranks fail alike, and the lowest says it. The others wait for that: a launcher ends all ranks with the first that ends in an error.
 int say(rheo::exit_code code, std::string const& message)
 {
     if (rheo::cli::is_lowest_rank()) {
         fmt::print(stderr, "rheo: {}\n", message);
+    } else {
+        std::this_thread::sleep_for(std::chrono::seconds{1});
     }
     return rheo::number_of(code);
 }

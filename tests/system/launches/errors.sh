@@ -99,4 +99,10 @@ wait $job
 expect "data that was cut: 4" 4 $?
 expect "with the file's name" 1 "$(($(grep -cE "'long' (became shorter while it was in use|was changed in place)" cut.out) > 0))"
 
+# All ranks find a fault in the config before they have an MPI; the one that says so starts last.
+"$RHEO_MPIRUN" "${flags[@]}" -n 1 bash -c 'sleep 0.3; exec "$@"' rheo "$rheo" train job.toml --set plan.schedule=none : -n 3 "$rheo" train job.toml --set plan.schedule=none \
+  >late.out 2>&1
+expect "a config that no rank can use: 2" 2 $?
+expect "and the reason, once" 1 "$(grep -c "^rheo: .*plan.schedule" late.out)"
+
 exit $((failures > 0))
