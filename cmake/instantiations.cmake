@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DFOLDER=<folder of include/rheo> -DOUT=<file> -DHEADERS=<headers, with | between them> -P instantiations.cmake: a source file that defines what
-# these headers declare as `extern template`.
+# cmake -DUMBRELLA=include/rheo/<folder>.hpp -DOUT=<file> -P instantiations.cmake: a source file that defines what the headers of this folder declare as
+# `extern template`; one without code where they declare nothing.
 cmake_minimum_required(VERSION 3.25)
-string(REPLACE "|" ";" HEADERS "${HEADERS}")
-set(text "#include \"rheo/${FOLDER}.hpp\"\n\nnamespace rheo::inline v0 {\n\n")
-foreach(header IN LISTS HEADERS)
-  file(READ "${header}" source)
-  string(REPLACE ";" "@" source "${source}") # or it would be a list
-  string(REGEX MATCHALL "\nextern template [^@]+@" declarations "${source}")
+cmake_path(GET UMBRELLA STEM folder)
+cmake_path(GET UMBRELLA PARENT_PATH root)
+file(GLOB_RECURSE headers "${root}/${folder}/*.hpp")
+set(definitions "")
+foreach(header IN LISTS headers)
+  file(READ "${header}" text)
+  string(REPLACE ";" "@" text "${text}") # or it would be a list
+  string(REGEX MATCHALL "\nextern template [^@]+@" declarations "${text}")
   foreach(declaration IN LISTS declarations)
-    string(REGEX REPLACE "^\nextern " "" declaration "${declaration}")
-    string(REPLACE "@" ";\n" declaration "${declaration}")
-    string(APPEND text "${declaration}")
+    string(REGEX REPLACE "^\nextern (.*)@$" "\\1;\n" definition "${declaration}")
+    string(APPEND definitions "${definition}")
   endforeach()
 endforeach()
-file(WRITE "${OUT}" "${text}\n}  // namespace rheo::inline v0\n")
+if(definitions)
+  set(definitions "#include \"rheo/${folder}.hpp\"\n\nnamespace rheo::inline v0 {\n\n${definitions}\n}  // namespace rheo::inline v0\n")
+endif()
+file(WRITE "${OUT}" "${definitions}")
