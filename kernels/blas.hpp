@@ -46,7 +46,7 @@ struct sgemm_arguments {
     float const* b;      // [k, n], or [n, k] when transposed
     std::int64_t b_row;
     float beta = 0;
-    float* c;            // [m, n]
+    float* c;  // [m, n]
     std::int64_t c_row;
     float alpha = 1;
 };

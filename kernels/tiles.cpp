@@ -63,13 +63,13 @@ struct tile_pool::state {
     std::mutex mutex;
     std::condition_variable wake;
     std::condition_variable finished;
-    job current;                            // under mutex
-    bool open = false;                      // under mutex: helpers may still join the current job
-    bool stop = false;                      // under mutex
-    int sleeping = 0;                       // under mutex
-    std::exception_ptr error;               // under mutex
-    std::atomic<std::uint64_t> ticket{0};   // counts jobs; written under mutex
-    std::atomic<int> inside{0};             // helpers at work; written under mutex
+    job current;                           // under mutex
+    bool open = false;                     // under mutex: helpers may still join the current job
+    bool stop = false;                     // under mutex
+    int sleeping = 0;                      // under mutex
+    std::exception_ptr error;              // under mutex
+    std::atomic<std::uint64_t> ticket{0};  // counts jobs; written under mutex
+    std::atomic<int> inside{0};            // helpers at work; written under mutex
     alignas(cache_line) std::atomic<std::int64_t> next{0};
     std::vector<std::thread> helpers;
     std::vector<std::array<memory, scratch_slots>> scratch;

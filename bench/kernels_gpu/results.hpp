@@ -13,7 +13,7 @@
 namespace bench {
 
 struct options {
-    double mib = 256;         ///< that a memory-bound kernel moves at least; below 1: only to see that everything runs, at sizes to match
+    double mib = 256;  ///< that a memory-bound kernel moves at least; below 1: only to see that everything runs, at sizes to match
     int repeats = 20;
     bool json = false;        ///< lines of JSON in place of the table
     std::string report = {};  ///< a folder for the page, its pictures and the lines
@@ -24,9 +24,9 @@ struct options {
 
 struct measurement {
     std::string kernel;
-    std::string type;         ///< what is stored: bf16, fp32, ...
+    std::string type;  ///< what is stored: bf16, fp32, ...
     std::string shape;
-    double bytes = 0;         ///< that must move
+    double bytes = 0;  ///< that must move
     double flops = 0;
     std::int64_t tokens = 0;  ///< that pass through; 0: they have no meaning here, and energy is not looked at
     double seconds = 0;       ///< the median of the repeats
@@ -44,7 +44,7 @@ public:
     results& operator=(results const&) = delete;
 
     options const& asked() const { return asked_; }
-    double copy_rate() const { return copy_; }                             ///< in bytes/s, each byte read and written counting twice
+    double copy_rate() const { return copy_; }                                  ///< in bytes/s, each byte read and written counting twice
     double peak_rate(std::string const& type) const { return peak_.at(type); }  ///< in flop/s
     std::vector<measurement> const& rows() const { return rows_; }
     /// A memory-bound kernel's sizes against its rates, for the picture.

@@ -15,7 +15,7 @@
 struct redistribution {
     std::string name;
     rheo::reshard_plan plan;
-    std::vector<rheo::held_array> held;      ///< of this rank
+    std::vector<rheo::held_array> held;  ///< of this rank
     std::vector<rheo::wanted_array> wanted;
 };
 

@@ -199,7 +199,7 @@ private:
     std::unique_ptr<rheo::resident_state> resident_;
     std::unique_ptr<rheo::worker> worker_;
     std::unique_ptr<replay> replay_;
-    rheo::stage_costs costs_;  ///< of timed waits, or as last measured
+    rheo::stage_costs costs_;            ///< of timed waits, or as last measured
     std::vector<times_of_stage> spent_;  ///< by stage, in the last step
     std::vector<rheo::instruction> row_;
 };

@@ -95,7 +95,7 @@ arguments read_arguments(int argc, char** argv)
 
 struct row {
     std::string schedule;
-    std::string instead;  ///< the family cannot be made here
+    std::string instead;   ///< the family cannot be made here
     double predicted = 0;  ///< seconds
     double measured = 0;
     double explained = 0;
@@ -168,7 +168,7 @@ row row_of(std::string const& name, std::vector<step_times> const& steps, std::v
 
 struct result {
     std::vector<row> rows;
-    int copies = 0;  ///< of the first family that can be made
+    int copies = 0;    ///< of the first family that can be made
     double apart = 0;  ///< the part by which steps of these are apart
 };
 

@@ -124,10 +124,10 @@ double memory_bandwidth(tile_pool& pool)
 
 /// What a step has to do, counted from the model.
 struct step_counts {
-    double matrix_parameters = 0;   ///< of products: a forward is 2 flops each per token, a backward 4; the tied table counts once
+    double matrix_parameters = 0;  ///< of products: a forward is 2 flops each per token, a backward 4; the tied table counts once
     double parameters = 0;
-    double contributions = 0;       ///< parameters counted once per use
-    double attention_flops = 0;     ///< per step
+    double contributions = 0;    ///< parameters counted once per use
+    double attention_flops = 0;  ///< per step
 };
 
 step_counts count(gpt_shape const& shape, collection const& state, std::int64_t sequences, std::int64_t tokens)
@@ -171,7 +171,7 @@ std::map<std::string, double> parts_of_a_step(std::filesystem::path const& folde
     std::map<std::string, std::vector<double>> all;
     for (auto& [number, step] : steps) {
         if (step.seconds.contains("update") && step.seconds.contains("B")) {  // a whole step, not the closing
-            step.seconds["norm"] = step.voted - step.reduced;  // with the reduction of a few numbers
+            step.seconds["norm"] = step.voted - step.reduced;                 // with the reduction of a few numbers
             for (auto const& [what, time] : step.seconds) {
                 all[what].push_back(time);
             }

@@ -35,7 +35,7 @@ struct checkpoint_entry {
     std::string tensor;
     tensor_role role = tensor_role::parameter;  ///< never accumulator
     index_box box;
-    state_digest digest;                        ///< law 1's: of (tensor, role, index in the tensor, bits)
+    state_digest digest;  ///< law 1's: of (tensor, role, index in the tensor, bits)
 
     friend bool operator==(checkpoint_entry const&, checkpoint_entry const&) = default;
 };
@@ -52,8 +52,8 @@ struct checkpoint_file {
 struct checkpoint_tensor {
     std::string name;
     tensor_shape shape;
-    bool is_parameter = true;      ///< false for the loss, which has a scale and no file
-    std::optional<int> scale_log2; ///< none before the first step, for example after an import
+    bool is_parameter = true;            ///< false for the loss, which has a scale and no file
+    std::optional<int> scale_log2;       ///< none before the first step, for example after an import
     std::vector<int> row_scales_log2{};  ///< of each row instead, where sums have 32 bits
     std::string of{};  ///< a part of that parameter on a grid of shards: it has a scale, as the loss, and its values lie in the parameter's files
 
@@ -62,12 +62,12 @@ struct checkpoint_tensor {
 
 struct checkpoint_manifest {
     std::string version;  ///< of rheo, that wrote it
-    step_id step;  ///< committed steps: the next one to run
+    step_id step;         ///< committed steps: the next one to run
     generation_id generation;
-    std::vector<checkpoint_tensor> tensors;  ///< of the collection, in its order: whole parameters, and after each its parts
+    std::vector<checkpoint_tensor> tensors;     ///< of the collection, in its order: whole parameters, and after each its parts
     std::vector<fingerprint_line> fingerprint;  ///< empty: any run may begin with it (an import)
-    std::string config;  ///< TOML, effective
-    std::string data_digest;  ///< empty: any
+    std::string config;                         ///< TOML, effective
+    std::string data_digest;                    ///< empty: any
     std::vector<checkpoint_file> files;
 
     /// Of all parameters, moments and scales: what the run prints after the same step.

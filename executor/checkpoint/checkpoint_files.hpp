@@ -41,7 +41,7 @@ public:
 
     void write(std::span<std::byte const> bytes);  ///< @throws exit_error
     void write(std::string_view text);
-    void sync_and_close();                         ///< @throws exit_error
+    void sync_and_close();  ///< @throws exit_error
 
 private:
     std::filesystem::path path_;

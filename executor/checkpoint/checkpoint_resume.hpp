@@ -17,7 +17,7 @@ namespace rheo::inline v0 {
 
 struct fingerprint_difference {
     std::string name;
-    std::string before;       ///< in the checkpoint; empty: the line was not there
+    std::string before;  ///< in the checkpoint; empty: the line was not there
     std::string now;
     std::string meaning;      ///< of continuing in spite of it
     bool of_machine = false;  ///< BLAS, kernels: no key of the config sets it back

@@ -144,7 +144,7 @@ struct checkpoint_writer::impl {
     std::uint64_t epoch = 0;  ///< of the part at hand; another one: it was abandoned
     std::string message{};
     writing_record written{};
-    step_id step{};           ///< of the part at hand, and its place
+    step_id step{};  ///< of the part at hand, and its place
     generation_id generation{};
     rank_id rank{};
     std::thread thread{};

@@ -61,12 +61,12 @@ checkpoint_part take_part(resident_state const& state, std::span<rank_id const> 
 struct checkpoint_publication {
     step_id step;
     generation_id generation;
-    std::vector<rank_id> parts;                 ///< whose parts make the checkpoint: the distinct ranks of deal_writing
-    std::vector<checkpoint_tensor> tensors;     ///< see tensors_for_manifest
+    std::vector<rank_id> parts;              ///< whose parts make the checkpoint: the distinct ranks of deal_writing
+    std::vector<checkpoint_tensor> tensors;  ///< see tensors_for_manifest
     std::vector<fingerprint_line> fingerprint;
-    std::string config;                         ///< TOML, effective
+    std::string config;  ///< TOML, effective
     std::string data_digest;
-    int keep_last = 3;                          ///< how many checkpoints stay, this one included; 0: all
+    int keep_last = 3;  ///< how many checkpoints stay, this one included; 0: all
 };
 
 /// The collection with the scales that were chosen for the step that comes next.
@@ -75,12 +75,12 @@ std::vector<checkpoint_tensor> tensors_for_manifest(resident_state const& state)
 std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state);
 
 enum class writer_state : std::uint8_t {
-    idle,        ///< nothing at hand
+    idle,  ///< nothing at hand
     writing,
-    ready,       ///< my part is on disk
+    ready,  ///< my part is on disk
     publishing,
-    published,   ///< the checkpoint is there; until the next begin
-    failed,      ///< see sentence(); nothing of it will become a checkpoint
+    published,  ///< the checkpoint is there; until the next begin
+    failed,     ///< see sentence(); nothing of it will become a checkpoint
 };
 
 /// What was written last, for the metrics.
@@ -103,7 +103,7 @@ public:
     void begin(checkpoint_part part);
     writer_state state() const;
     std::string message() const;     ///< why it failed, with the file's name; empty unless failed
-    writing_record written() const;   ///< of the last part that became ready
+    writing_record written() const;  ///< of the last part that became ready
 
     /// Starts to publish what all ranks have written; returns at once. @pre all parts are ready; exactly one rank calls it, whether it
     /// has a part itself or not

@@ -24,19 +24,19 @@ struct train_options {
 struct plan_options {
     std::string config;
     std::vector<std::string> settings;
-    int ranks = 0;  ///< 0: as many as plan.pipelines names
+    int ranks = 0;            ///< 0: as many as plan.pipelines names
     std::string schedule;     ///< all, a name or a file: compare instead
     double memory_mib = 0.0;  ///< of one rank: a cap of the comparison, and of templates
     int node_size = 1;        ///< ranks of a node
     bool json = false;
-    std::string profile;      ///< of the layers, for the plan or the comparison; empty: as the config says
+    std::string profile;  ///< of the layers, for the plan or the comparison; empty: as the config says
 };
 
 struct profile_options {
     std::string config;
     std::vector<std::string> settings;
-    std::string out;  ///< empty: standard output
-    int repeats = 5;  ///< microbatches that are measured, after one that is not
+    std::string out;      ///< empty: standard output
+    int repeats = 5;      ///< microbatches that are measured, after one that is not
     bool clocks = false;  ///< times and energies at each clock instead, in a training
 };
 
@@ -50,7 +50,7 @@ struct info_options {
 };
 
 struct export_options {
-    std::string from;    ///< a checkpoint, or a run folder: its newest one
+    std::string from;  ///< a checkpoint, or a run folder: its newest one
     std::string folder;
 };
 
@@ -64,16 +64,16 @@ struct frontier_options {
     std::string schedule = "1f1b";
     int microbatches = 0;
     std::string fit = "hull";
-    std::string unit;            ///< empty: the fit's own
-    std::string blocking_power;  ///< empty: as the profile says, else 83.64W
-    std::string deadline;        ///< empty: that of each computation at its fastest clock
-    std::string straggler;       ///< the time that the iteration takes whatever we do; empty: no straggler
-    std::string switch_latency;  ///< empty: a change of a clock takes no time
-    std::string dwell;           ///< empty: a clock may change at every computation
+    std::string unit;                   ///< empty: the fit's own
+    std::string blocking_power;         ///< empty: as the profile says, else 83.64W
+    std::string deadline;               ///< empty: that of each computation at its fastest clock
+    std::string straggler;              ///< the time that the iteration takes whatever we do; empty: no straggler
+    std::string switch_latency;         ///< empty: a change of a clock takes no time
+    std::string dwell;                  ///< empty: a clock may change at every computation
     double input_gradient_share = 0.0;  ///< of a backward, where it was measured whole; 0: no halves are made
-    std::string ranks;           ///< from..to: templates and clocks for each number of survivors
-    int failures = 1;            ///< that are to be survived, with --ranks
-    int min_ranks = 1;           ///< of a pipeline, with --ranks
+    std::string ranks;                  ///< from..to: templates and clocks for each number of survivors
+    int failures = 1;                   ///< that are to be survived, with --ranks
+    int min_ranks = 1;                  ///< of a pipeline, with --ranks
     std::string svg;
     std::string emit_header;
     bool json = false;
@@ -81,15 +81,15 @@ struct frontier_options {
 };
 
 struct reshard_command_options {
-    std::string from;            ///< T,P,D or a file with a layout
-    std::string to;              ///< the same
+    std::string from;                 ///< T,P,D or a file with a layout
+    std::string to;                   ///< the same
     std::string model = "gpt3-1.3b";  ///< a preset, or a config
-    int layers = 0;              ///< blocks of the model; 0: as it has
-    int node_size = 1;           ///< ranks of a node
+    int layers = 0;                   ///< blocks of the model; 0: as it has
+    int node_size = 1;                ///< ranks of a node
     std::string roles = "pinned";
-    double memory_mib = 0.0;     ///< of one rank; 0: no limit
-    double round_mib = 0.0;      ///< received by one rank in a round; 0: one round
-    double bandwidth = 0.0;      ///< of a rank in each direction, GB/s; 0: no time is reckoned
+    double memory_mib = 0.0;  ///< of one rank; 0: no limit
+    double round_mib = 0.0;   ///< received by one rank in a round; 0: one round
+    double bandwidth = 0.0;   ///< of a rank in each direction, GB/s; 0: no time is reckoned
     std::string svg;
     bool json = false;
     bool csv = false;
@@ -106,17 +106,17 @@ struct convert_options {
     std::string out;     ///< the folder that is made
     std::string layout;  ///< T,P,D or a file with a layout
     std::string format = "checkpoint";
-    std::string like;    ///< what says step, config and scales of a checkpoint of PyTorch's
+    std::string like;  ///< what says step, config and scales of a checkpoint of PyTorch's
     double memory_mib = 64.0;
     bool json = false;
 };
 
 struct simulate_options {
-    std::string steps_table;            ///< CSV: throughput by number of nodes
-    std::string model;                  ///< of the table; empty: its only one
-    std::string policies;               ///< CSV: what each policy takes
-    std::vector<std::string> policy;    ///< replay, checkpoint, salvage; none: all that the file has for the model
-    std::string faults;                 ///< CSV: nodes that come and go
+    std::string steps_table;          ///< CSV: throughput by number of nodes
+    std::string model;                ///< of the table; empty: its only one
+    std::string policies;             ///< CSV: what each policy takes
+    std::vector<std::string> policy;  ///< replay, checkpoint, salvage; none: all that the file has for the model
+    std::string faults;               ///< CSV: nodes that come and go
     bool json = false;
 };
 

@@ -52,8 +52,8 @@ struct compared {
     seconds makespan{};
     seconds bubble{};
     seconds bound{};
-    bytes memory{};       ///< of the fullest rank
-    int buffers = 0;      ///< received messages at once
+    bytes memory{};   ///< of the fullest rank
+    int buffers = 0;  ///< received messages at once
 };
 
 /// What a stage of the layers [begin, end) takes for one of `slices` parts of a microbatch. The backward's parts share its time.

@@ -13,12 +13,12 @@ namespace rheo::cli {
 
 /// An option or argument as people see it.
 struct option_row {
-    std::string name{};               ///< `--set`, or the argument's name
-    std::string value{};              ///< what it takes, `FILE`; empty: a flag
+    std::string name{};   ///< `--set`, or the argument's name
+    std::string value{};  ///< what it takes, `FILE`; empty: a flag
     std::string meaning{};
-    std::string initial{};            ///< its default; empty: none
-    std::string range{};              ///< `1 to 1024`
-    std::vector<std::string> words{}; ///< it takes one of these
+    std::string initial{};             ///< its default; empty: none
+    std::string range{};               ///< `1 to 1024`
+    std::vector<std::string> words{};  ///< it takes one of these
     bool argument = false;
     bool required = false;
     bool repeats = false;

@@ -85,8 +85,8 @@ private:
     struct key {
         int layer;
         instruction_kind kind;
-        double below;    ///< the clock, negative: the highest comes first
-        int throttled;   ///< 0 or 1
+        double below;   ///< the clock, negative: the highest comes first
+        int throttled;  ///< 0 or 1
         friend auto operator<=>(key const&, key const&) = default;
     };
     std::map<key, computed_sum> sums_;

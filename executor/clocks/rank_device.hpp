@@ -69,13 +69,13 @@ private:
     std::map<std::pair<int, instruction_kind>, std::vector<clock_option>> rows_;  ///< of the stages that it computes
     std::optional<power::emulated_device> emulated_;
     std::unique_ptr<power::energy_sampler> sampler_;
-    bool counts_ = true;      ///< no rank before it on this host has the same device
+    bool counts_ = true;  ///< no rank before it on this host has the same device
     joules begun_{};
-    std::vector<megahertz> clocks_;  ///< highest first
+    std::vector<megahertz> clocks_;                   ///< highest first
     std::optional<power::any_power_device> watched_;  ///< to look at the clock that it has
     megahertz highest_{};
     megahertz requested_{};
-    std::mutex mutex_;        ///< of what the setter's thread says
+    std::mutex mutex_;  ///< of what the setter's thread says
     std::vector<std::string> news_;
     std::unique_ptr<power::clock_setter> setter_;  ///< ends first: its thread speaks to the members above
 };

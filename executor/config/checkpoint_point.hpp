@@ -9,18 +9,18 @@
 namespace rheo::inline v0 {
 
 enum class checkpoint_point : std::uint8_t {
-    folder,         ///< `.step-N.<generation>` was made
-    weights_torn,   ///< half of the weights are written
-    weights,        ///< all of them, not synced
+    folder,        ///< `.step-N.<generation>` was made
+    weights_torn,  ///< half of the weights are written
+    weights,       ///< all of them, not synced
     state_torn,
     state,
-    part_torn,      ///< half of the part's own small manifest
-    part,           ///< the part is on disk
+    part_torn,  ///< half of the part's own small manifest
+    part,       ///< the part is on disk
     manifest_torn,
-    manifest,       ///< the manifest is on disk, the folder not renamed
-    renamed,        ///< the folder has its name, the run folder is not synced
-    published,      ///< it is synced, older checkpoints are still there
-    removing,       ///< an older one was renamed, its files are still there
+    manifest,   ///< the manifest is on disk, the folder not renamed
+    renamed,    ///< the folder has its name, the run folder is not synced
+    published,  ///< it is synced, older checkpoints are still there
+    removing,   ///< an older one was renamed, its files are still there
 };
 
 inline constexpr std::string_view checkpoint_point_names[] = {"folder", "weights_torn",  "weights",  "state_torn", "state",     "part_torn",

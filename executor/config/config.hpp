@@ -31,14 +31,14 @@ struct data_config {
 struct train_config {
     std::int64_t steps = 100;
     std::uint64_t seed = 1;
-    int microbatches = 8;               ///< per step
-    microbatch_shape microbatch{4, 64}; ///< train.slices among it
-    int shards = 1;                     ///< of the model's width
-    std::int64_t eval_every = 0;        ///< steps; 0: only after the last one
+    int microbatches = 8;                ///< per step
+    microbatch_shape microbatch{4, 64};  ///< train.slices among it
+    int shards = 1;                      ///< of the model's width
+    std::int64_t eval_every = 0;         ///< steps; 0: only after the last one
     int eval_microbatches = 8;
     stored_numbers dtype = stored_numbers::float32;
     sum_integers sums = sum_integers::int64;  ///< of gradients: int64, one scale per tensor, or int32, one per row in half the memory
-    bool skip_not_finite = false;       ///< true: a step with a gradient that is not finite is committed as skipped
+    bool skip_not_finite = false;             ///< true: a step with a gradient that is not finite is committed as skipped
 };
 
 struct optimizer_config {
@@ -49,7 +49,7 @@ struct optimizer_config {
     double beta2 = 0.95;
     double epsilon = 1e-8;
     double weight_decay = 0.1;
-    double clip_norm = 1.0;             ///< global norm of the mean gradient; 0: no clipping
+    double clip_norm = 1.0;  ///< global norm of the mean gradient; 0: no clipping
 };
 
 /// 1F1B.
@@ -57,42 +57,42 @@ any_schedule default_schedule();
 
 struct plan_config {
     any_schedule schedule = default_schedule();  ///< a family, see rheo schedule --list, a file in PyTorch's text form, or a type of one's own
-    std::vector<int> pipelines;         ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
-    tensor_degrees tensor{};            ///< ranks that share each stage
-    std::vector<int> layers{};          ///< of each stage, pipelines one after the other, e.g. {2, 6, 3, 3, 2}; empty: cut by the planner
-    std::vector<int> shares;            ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
-    int failures = 1;                   ///< f: at least f + 1 pipelines are kept whenever possible
-    int min_ranks = 1;                  ///< n0: fewest ranks of a pipeline
+    std::vector<int> pipelines;                  ///< ranks of each pipeline, e.g. {2, 3}; empty: chosen by the planner
+    tensor_degrees tensor{};                     ///< ranks that share each stage
+    std::vector<int> layers{};                   ///< of each stage, pipelines one after the other, e.g. {2, 6, 3, 3, 2}; empty: cut by the planner
+    std::vector<int> shares;                     ///< microbatches of each pipeline, e.g. {3, 5}; empty: by speed
+    int failures = 1;                            ///< f: at least f + 1 pipelines are kept whenever possible
+    int min_ranks = 1;                           ///< n0: fewest ranks of a pipeline
     recompute_policy recompute = recompute_policy::never;
-    bool optimizer_shards = false;      ///< f + 1 ranks keep each moment instead of all that hold its parameter
-    bytes memory{};                     ///< of a rank, for state and activations: a plan that needs more is refused; 0: unlimited
-    int spares = 0;                     ///< ranks that wait until one is lost or leaves
-    std::vector<std::string> changes{}; ///< of the plan while the job runs, e.g. "100: tensor=2 pipelines=[4,4]" (executor/config/plan_change.hpp)
+    bool optimizer_shards = false;       ///< f + 1 ranks keep each moment instead of all that hold its parameter
+    bytes memory{};                      ///< of a rank, for state and activations: a plan that needs more is refused; 0: unlimited
+    int spares = 0;                      ///< ranks that wait until one is lost or leaves
+    std::vector<std::string> changes{};  ///< of the plan while the job runs, e.g. "100: tensor=2 pipelines=[4,4]" (executor/config/plan_change.hpp)
     seconds mtbf =
         hours(10'000);  ///< mean time between losses of one rank: what a longer step costs against copies after a loss (rheo/pipeline/recovery_price.hpp)
     std::string layer_profile{};  ///< a file, see rheo profile, with times of the layers; empty: times as modelled
-    int node_size = 1;  ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes
+    int node_size = 1;            ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes
 };
 
 /// When a rank counts as hung and is ended, which makes it a loss like any other.
 struct watchdog_config {
-    double factor = 20;  ///< deadline of an operation: times the longest one of this rank so far; 0: none
-    seconds least{60};  ///< and never less than this
-    seconds start{600};  ///< how long ranks may take to find each other, in MPI_Init and until all have begun; 0: without end
+    double factor = 20;   ///< deadline of an operation: times the longest one of this rank so far; 0: none
+    seconds least{60};    ///< and never less than this
+    seconds start{600};   ///< how long ranks may take to find each other, in MPI_Init and until all have begun; 0: without end
     seconds stopped{10};  ///< a process that has stood still that long is killed by others of its host; 0: never
 };
 
 /// The newest checkpoint is where the same command resumes.
 struct checkpoint_config {
-    std::int64_t every_steps = 0;  ///< 0: not by steps
+    std::int64_t every_steps = 0;    ///< 0: not by steps
     seconds interval = minutes(30);  ///< checkpoint.every_minutes; 0: not by time
-    int keep_last = 2;  ///< older ones are removed; 0: all are kept
-    bool at_end = true;  ///< also of the last state
+    int keep_last = 2;               ///< older ones are removed; 0: all are kept
+    bool at_end = true;              ///< also of the last state
 };
 
 /// What a model of the Llama family has besides the shape that all have.
 struct llama_config {
-    int kv_heads = 0;  ///< heads of keys and values; 0: as many as heads
+    int kv_heads = 0;   ///< heads of keys and values; 0: as many as heads
     int mlp_width = 0;  ///< 0: 8/3 of the width, in whole sixteens
     int rope_base = 10000;
 };
@@ -101,33 +101,33 @@ struct llama_config {
 struct power_config {
     power_source device = power_source::none;
     std::string clock_profile;  ///< a file, see rheo frontier, with the model's layers as its stages; empty: clocks are left alone
-    watts blocking{};  ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/energy/profile/profile.hpp)
-    seconds deadline{};  ///< of a step; 0: no time is lost
-    seconds switch_latency{};  ///< how long a change of the clock takes
-    bool straggler = true;  ///< when a rank is slow, the others need not hurry
-    straggler_rule slow{};  ///< when it counts as slow: the keys straggler_threshold, straggler_recovered, straggler_change, straggler_steps
+    watts blocking{};           ///< what a device draws while it waits; 0: as the profile says, or as usual (rheo/energy/profile/profile.hpp)
+    seconds deadline{};         ///< of a step; 0: no time is lost
+    seconds switch_latency{};   ///< how long a change of the clock takes
+    bool straggler = true;      ///< when a rank is slow, the others need not hurry
+    straggler_rule slow{};      ///< when it counts as slow: the keys straggler_threshold, straggler_recovered, straggler_change, straggler_steps
     emulation_pace pace = emulation_pace::machine;
     std::string nvml = "libnvidia-ml.so.1";  ///< the library
     std::string sysfs = "/sys";
-    std::string zeusd;  ///< its socket; empty: where its own clients look for it
-    std::string lock_command;  ///< the site's command that locks a clock, with {device} and {mhz}; empty: none
+    std::string zeusd;            ///< its socket; empty: where its own clients look for it
+    std::string lock_command;     ///< the site's command that locks a clock, with {device} and {mhz}; empty: none
     std::string restore_command;  ///< the one that undoes it, with {device}
-    std::string sweep;  ///< a file: steps are made at each clock, from the highest down, and what they took and drew is written there
-    std::string claims;  ///< folder in which ranks that share a device find each other; empty: /dev/shm
-    std::string guardian;  ///< the program that puts clocks back; empty: rheo-guardian next to this one
+    std::string sweep;            ///< a file: steps are made at each clock, from the highest down, and what they took and drew is written there
+    std::string claims;           ///< folder in which ranks that share a device find each other; empty: /dev/shm
+    std::string guardian;         ///< the program that puts clocks back; empty: rheo-guardian next to this one
 };
 
 struct run_folder_config {
     std::string folder;  ///< empty: runs/<config stem>
     bool trace = true;
-    bool fuse = true;  ///< run the fused operation list
-    compute_device device = compute_device::cpu;  ///< what a rank computes with: its threads, or a device of its node
-    bool graphs = true;  ///< a device's work that comes again and again is recorded as CUDA graphs
+    bool fuse = true;                                     ///< run the fused operation list
+    compute_device device = compute_device::cpu;          ///< what a rank computes with: its threads, or a device of its node
+    bool graphs = true;                                   ///< a device's work that comes again and again is recorded as CUDA graphs
     attention_kernel attention = attention_kernel::warp;  ///< in bf16 on a device; compute capability 9.0 has warpgroups
-    bool deterministic = true;  ///< false: libraries may add in an order that differs from run to run
-    int threads = 1;  ///< per rank
-    bool rendezvous = false;  ///< stages meet for every message: synchronous sends, one tag per direction
-    int sample_tokens = 0;  ///< tokens generated after the last step
+    bool deterministic = true;                            ///< false: libraries may add in an order that differs from run to run
+    int threads = 1;                                      ///< per rank
+    bool rendezvous = false;                              ///< stages meet for every message: synchronous sends, one tag per direction
+    int sample_tokens = 0;                                ///< tokens generated after the last step
     watchdog_config watchdog{};
     std::vector<std::string> inject;  ///< faults for tests, e.g. "kill:2@3:backward"
 };

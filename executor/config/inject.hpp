@@ -21,21 +21,21 @@
 namespace rheo::inline v0 {
 
 enum class fault_phase : std::uint8_t {
-    forward,   ///< after a forward, before its output is sent
-    backward,  ///< after a backward, before its gradient is sent
+    forward,          ///< after a forward, before its output is sent
+    backward,         ///< after a backward, before its gradient is sent
     input_gradient,   ///< after an input gradient, before it is sent
     weight_gradient,  ///< after a weight gradient
-    recompute, ///< after a forward that was recomputed, before its backward
-    gather,        ///< before ranks that share a stage exchange their rows
-    sum,           ///< before they exchange the nodes of a sum, in a forward
-    sum_gradient,  ///< the same in a backward
-    reduce,    ///< reductions posted, none awaited
-    parameters,  ///< with optimizer shards, new parameters are under way to ranks that do not keep their moments
-    decide,    ///< before the vote of a finished attempt
-    shrink,    ///< in a recovery, before the shrink
-    copy,      ///< in a recovery, after the first transfer began
-    commit,    ///< the vote was settled, the update not begun
-    idle,      ///< the update is done, the next step not begun
+    recompute,        ///< after a forward that was recomputed, before its backward
+    gather,           ///< before ranks that share a stage exchange their rows
+    sum,              ///< before they exchange the nodes of a sum, in a forward
+    sum_gradient,     ///< the same in a backward
+    reduce,           ///< reductions posted, none awaited
+    parameters,       ///< with optimizer shards, new parameters are under way to ranks that do not keep their moments
+    decide,           ///< before the vote of a finished attempt
+    shrink,           ///< in a recovery, before the shrink
+    copy,             ///< in a recovery, after the first transfer began
+    commit,           ///< the vote was settled, the update not begun
+    idle,             ///< the update is done, the next step not begun
 };
 
 inline constexpr std::string_view fault_phase_names[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute",
@@ -53,8 +53,8 @@ struct injected_fault {
     std::optional<attempt_id> attempt{};  ///< none: whichever comes first
     fault_kind kind = fault_kind::kill;
     std::optional<checkpoint_point> writing{};  ///< then in place of the phase
-    step_id until{};          ///< the last step of a slow rank
-    double factor = 1.0;      ///< how many times as long it takes
+    step_id until{};                            ///< the last step of a slow rank
+    double factor = 1.0;                        ///< how many times as long it takes
 
     friend constexpr bool operator==(injected_fault const&, injected_fault const&) = default;
 };

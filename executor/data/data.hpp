@@ -36,12 +36,12 @@ public:
     std::optional<token_files::changed_file> change() const;
     std::string path(std::size_t piece) const;  ///< of a file, the same number on all ranks
 
-    state_digest digest() const;        ///< of all tokens and the split; part of the fingerprint
+    state_digest digest() const;  ///< of all tokens and the split; part of the fingerprint
     std::int64_t training_tokens() const;
     std::int64_t validation_tokens() const;
-    double unigram_entropy() const;     ///< of the training split, nats per token
-    bool is_text() const;               ///< tokens are bytes
-    std::string description() const;    ///< for people: how many files and tokens
+    double unigram_entropy() const;   ///< of the training split, nats per token
+    bool is_text() const;             ///< tokens are bytes
+    std::string description() const;  ///< for people: how many files and tokens
 
 private:
     struct impl;

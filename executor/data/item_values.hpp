@@ -13,10 +13,10 @@
 namespace rheo::inline v0 {
 
 struct item_values {
-    std::span<std::int32_t const> tokens{};       ///< none: nothing reads them
-    std::span<std::int32_t const> targets{};      ///< the same
-    token_order const* order = nullptr;           ///< of the tokens; null: nothing reads it
-    std::span<random_stream const> streams{};     ///< of the operations that drop
+    std::span<std::int32_t const> tokens{};    ///< none: nothing reads them
+    std::span<std::int32_t const> targets{};   ///< the same
+    token_order const* order = nullptr;        ///< of the tokens; null: nothing reads it
+    std::span<random_stream const> streams{};  ///< of the operations that drop
 };
 
 }  // namespace rheo::inline v0

@@ -19,7 +19,7 @@ struct limited_wait {
     seconds limit{};  ///< 0: none
     int exit_code = 0;
     bool losses_end_it = true;  ///< a lost rank is left out and the wait ends: after a stopped one is killed, the limit is a little longer
-    std::string message{};  ///< what was waited for, and what to do
+    std::string message{};      ///< what was waited for, and what to do
 };
 
 class time_limit {

@@ -26,8 +26,8 @@ namespace rheo::inline v0 {
 
 /// How long a count has stood still, and how long it may. A value without a clock: it is given the time that passed.
 struct patience {
-    seconds longest{};     ///< the longest stand-still that ended
-    seconds still{};       ///< the one in progress
+    seconds longest{};  ///< the longest stand-still that ended
+    seconds still{};    ///< the one in progress
     std::uint64_t seen = 0;
 
     /// Takes note of a count after some time. @return how long it has stood still by now

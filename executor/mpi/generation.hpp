@@ -63,7 +63,7 @@ inline constexpr int no_error = no_error_of_data | no_other_error;
 
 struct end_of_members {
     bool all_end = false;  ///< the same at all ranks that took part
-    bool lowest = false;          ///< this rank, of those that are not known to be lost
+    bool lowest = false;   ///< this rank, of those that are not known to be lost
 };
 
 /// For a rank that cannot continue: it makes the calls that next_generation makes on the others, with a vote that it does not live; they wait for its end.

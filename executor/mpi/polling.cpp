@@ -13,8 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr unsigned spins = 200;
-constexpr unsigned probe = 16;  ///< polls, after which it shows whether the core is shared
-constexpr auto slow_poll = 2us; ///< a poll takes a tenth of it, but an MPI that yields by itself takes long where others run
+constexpr unsigned probe = 16;   ///< polls, after which it shows whether the core is shared
+constexpr auto slow_poll = 2us;  ///< a poll takes a tenth of it, but an MPI that yields by itself takes long where others run
 constexpr auto slow_yield = 20us;
 constexpr auto yields_for = 1ms;
 constexpr auto looks_from = 100us;

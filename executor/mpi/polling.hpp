@@ -22,8 +22,8 @@ public:
     bool pause();
 
 private:
-    unsigned count_ = 0;  ///< polls of the wait in progress
-    bool shared_ = false; ///< another thread wants the core, too
+    unsigned count_ = 0;   ///< polls of the wait in progress
+    bool shared_ = false;  ///< another thread wants the core, too
     clock::time_point since_{};
 };
 

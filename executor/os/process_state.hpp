@@ -12,7 +12,7 @@
 namespace rheo::inline v0 {
 
 struct process_state {
-    char letter = 'X';          ///< as in /proc: T stopped, t stopped by a debugger, Z and X dead
+    char letter = 'X';  ///< as in /proc: T stopped, t stopped by a debugger, Z and X dead
     pid_t parent = 0;
     std::uint64_t started = 0;  ///< in the kernel's ticks: with the pid it names one process for ever
 };

@@ -24,23 +24,23 @@ namespace rheo::inline v0::power {
 
 struct setter_config {
     ladder_config ladder;
-    std::string guardian;                                 ///< the program; empty: rheo-guardian next to this one
+    std::string guardian;  ///< the program; empty: rheo-guardian next to this one
     std::filesystem::path claims = default_claims();
     seconds look{0.5};                                    ///< how often the requests of other ranks are looked at
-    std::function<void(std::string const& message)> say; ///< called from the thread; each thing is reported once
+    std::function<void(std::string const& message)> say;  ///< called from the thread; each thing is reported once
 };
 
 /// What the setter has done by now.
 struct setter_status {
-    bool ready = false;             ///< it has begun: rung and sentence are known
+    bool ready = false;  ///< it has begun: rung and sentence are known
     clock_rung rung = clock_rung::advise_only;
-    std::string message;           ///< on which rung it is, and why not higher
-    std::optional<megahertz> holds; ///< what the device is locked to, as far as this rank knows; none: nothing
-    std::int64_t switches = 0;      ///< that this rank has made
+    std::string message;             ///< on which rung it is, and why not higher
+    std::optional<megahertz> holds;  ///< what the device is locked to, as far as this rank knows; none: nothing
+    std::int64_t switches = 0;       ///< that this rank has made
     std::int64_t failures = 0;
-    seconds longest{};              ///< a switch, from the call to its end
-    seconds total{};                ///< all switches; divided by their number it is the latency to plan with
-    seconds longest_wait{};         ///< from a request to the end of the switch that it led to
+    seconds longest{};       ///< a switch, from the call to its end
+    seconds total{};         ///< all switches; divided by their number it is the latency to plan with
+    seconds longest_wait{};  ///< from a request to the end of the switch that it led to
 };
 
 class clock_setter {
@@ -74,12 +74,12 @@ private:
     std::optional<device_claim> claim_;
     restoration back_;
     std::optional<guardian> guardian_;
-    bool advises_ = false;    ///< no clock is set any more, whatever the ladder says
-    double failed_ = 0.0;     ///< the request that could not be met: not tried again until there is another one
-    std::optional<device_error_code> said_; ///< of the last failure, until a success
+    bool advises_ = false;                   ///< no clock is set any more, whatever the ladder says
+    double failed_ = 0.0;                    ///< the request that could not be met: not tried again until there is another one
+    std::optional<device_error_code> said_;  ///< of the last failure, until a success
 
     std::atomic<double> requested_clock_{0.0};
-    std::atomic<std::int64_t> requested_at_{0};      ///< in ns of the steady clock
+    std::atomic<std::int64_t> requested_at_{0};  ///< in ns of the steady clock
     std::atomic<std::uint64_t> requests_{0};
     std::atomic<std::uint64_t> handled_{0};
     std::atomic<bool> ends_{false};

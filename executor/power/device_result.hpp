@@ -14,7 +14,7 @@ enum class device_error_code {
     no_permission,  ///< another way to the same device may have it
     not_found,
     not_supported,
-    lost,           ///< it was there before
+    lost,  ///< it was there before
     failed,
 };
 

@@ -22,7 +22,7 @@ namespace rheo::inline v0 {
 struct earlier_state {
     std::optional<checkpoint> newest{};
     std::vector<std::string> skipped{};  ///< a sentence for each newer checkpoint that cannot be read or is not there
-    std::string error{};               ///< not empty: there are checkpoints, or there were, and none can be read; a line for each
+    std::string error{};                 ///< not empty: there are checkpoints, or there were, and none can be read; a line for each
 };
 
 /// Looks for the newest checkpoint that can be read, and for records of some that should be there. Cost: reads that checkpoint once.
@@ -30,11 +30,11 @@ earlier_state find_earlier_state(std::filesystem::path const& folder);
 
 /// What the records say about the committed steps that a launch resumes from.
 struct steps_so_far {
-    std::optional<double> loss{};              ///< of the last one; infinite or NaN when it was not finite; none: not known
-    std::int64_t skipped = 0;                  ///< not finite
+    std::optional<double> loss{};  ///< of the last one; infinite or NaN when it was not finite; none: not known
+    std::int64_t skipped = 0;      ///< not finite
     std::int64_t evaluations_not_finite = 0;
 
-    std::vector<std::int64_t> words() const;   ///< as they travel
+    std::vector<std::int64_t> words() const;  ///< as they travel
     static steps_so_far of(std::vector<std::int64_t> const& words, std::size_t first);
     static constexpr std::size_t word_count = 4;
 };

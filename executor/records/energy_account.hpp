@@ -46,20 +46,20 @@ public:
     /// The attempt of the last update is settled. @return lost ranks whose last joules are unknown
     std::vector<rank_id> settled(bool committed);
 
-    joules total() const { return total_; }  ///< in all settled attempts
+    joules total() const { return total_; }                                      ///< in all settled attempts
     std::int64_t tokens() const { return before_ + steps_ * tokens_per_step_; }  ///< of the committed steps among them
-    std::vector<rank_id> const& missing() const { return missing_; }  ///< ranks that drew more than was counted
+    std::vector<rank_id> const& missing() const { return missing_; }             ///< ranks that drew more than was counted
 
 private:
     std::map<rank_id, joules> counted_;  ///< of each rank, as of the last settled attempt
     std::map<rank_id, joules> pending_;  ///< as it will be
-    std::vector<rank_id> lacks_;  ///< of the last update
+    std::vector<rank_id> lacks_;         ///< of the last update
     joules drawn_{};
     joules total_{};
     std::int64_t tokens_per_step_;
-    std::int64_t before_;  ///< tokens that records of before know
+    std::int64_t before_;     ///< tokens that records of before know
     std::int64_t steps_ = 0;  ///< committed since then
-    step_id first_{-1};  ///< of those; -1: the job has not begun
+    step_id first_{-1};       ///< of those; -1: the job has not begun
     std::vector<rank_id> missing_;
 };
 

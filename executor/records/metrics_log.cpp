@@ -123,7 +123,7 @@ void metrics_log::undo(step_id from)
     }
     try {
         write_whole(path_, text);
-        file_ = appended_file{path_};  // it is another one now
+        file_ = appended_file{path_};    // it is another one now
     } catch (exit_error const& error) {  // they stay as they are; a training does not end for it
         fmt::print(stderr, "rheo: {}\n", error.what());
     }

@@ -48,7 +48,7 @@ private:
     };
     struct tail {
         std::vector<std::string> keys;  ///< of the records behind the last start, and of that
-        bool is_cut = false;  ///< older records of the same start may be in front of it
+        bool is_cut = false;            ///< older records of the same start may be in front of it
     };
 
     tail read_tail();
@@ -63,7 +63,7 @@ private:
     appended_file file_{};  ///< open while this rank writes
     bool writes_ = false;
     std::chrono::steady_clock::time_point opened_{};  ///< or tried
-    bool has_end_ = false;  ///< behind the last start
+    bool has_end_ = false;                            ///< behind the last start
     std::deque<line> kept_{};
 };
 

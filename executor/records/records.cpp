@@ -72,8 +72,8 @@ struct records::impl {
     bool quiet;
     bool is_reporter = false;
     memory_record memory{};
-    bool rewrites = false;      // the progress line is one line of a terminal
-    bool line_open = false;     // the cursor stands in it
+    bool rewrites = false;   // the progress line is one line of a terminal
+    bool line_open = false;  // the cursor stands in it
     appended_file trace = {};
     std::string events = {};  // not yet in the trace file
     std::vector<recovery_record> recoveries = {};

@@ -37,86 +37,86 @@ void begin_run_folder(std::string const& folder, run_config const& config, bool 
 
 /// A launch begins to train, or the job goes back to a checkpoint.
 struct start_record {
-    generation_id generation;      ///< the one that begins: no two starts in a folder have the same
-    step_id step;                  ///< committed steps in the state to resume from: later ones are repeated
+    generation_id generation;  ///< the one that begins: no two starts in a folder have the same
+    step_id step;              ///< committed steps in the state to resume from: later ones are repeated
     int ranks = 0;
     bool from_checkpoint = false;  ///< else the state is that of the seed
 };
 
 struct step_record {
     step_id step;
-    std::int64_t of_steps = 0;   ///< how many the run will have; 0: unknown
+    std::int64_t of_steps = 0;  ///< how many the run will have; 0: unknown
     attempt_id attempt;
-    double loss = 0;             ///< nats per token, mean of the step; NaN: not finite
+    double loss = 0;  ///< nats per token, mean of the step; NaN: not finite
     double gradient_norm = 0;
     double learning_rate = 0;
     std::int64_t tokens = 0;
-    seconds duration;            ///< of the attempt, recoveries within it included
+    seconds duration;  ///< of the attempt, recoveries within it included
     int ranks = 0;
-    int recoveries = 0;          ///< so far
+    int recoveries = 0;  ///< so far
     bool skipped = false;
-    bool redone = false;         ///< the attempt was not committed: the step is tried again with other scales
-    std::int64_t pairs_computed = 0;     ///< (use, microbatch) contributions of all ranks in this attempt, since the last recovery in it
-    joules energy{};             ///< of all ranks since the last attempt; 0: not known
-    seconds planned_time{};      ///< of the step at the plan's clocks; 0: it has none
-    joules planned_energy{};     ///< of all ranks that have a place, then
+    bool redone = false;              ///< the attempt was not committed: the step is tried again with other scales
+    std::int64_t pairs_computed = 0;  ///< (use, microbatch) contributions of all ranks in this attempt, since the last recovery in it
+    joules energy{};                  ///< of all ranks since the last attempt; 0: not known
+    seconds planned_time{};           ///< of the step at the plan's clocks; 0: it has none
+    joules planned_energy{};          ///< of all ranks that have a place, then
 };
 
 struct evaluation_record {
-    step_id step;                ///< steps committed
-    double loss = 0;             ///< nats per token of the validation split; NaN: not finite
+    step_id step;     ///< steps committed
+    double loss = 0;  ///< nats per token of the validation split; NaN: not finite
 };
 
 /// The memory of this rank in a whole step.
 struct memory_record {
     memory_parts planned;
-    memory_parts measured;       ///< see recorded_memory.hpp
+    memory_parts measured;  ///< see recorded_memory.hpp
 };
 
 /// A change of the members: how long each part of it took on the reporter, what was lost and what was salvaged.
 struct recovery_record {
-    generation_id generation;    ///< the one that begins
+    generation_id generation;  ///< the one that begins
     step_id step;
     attempt_id attempt;
     std::vector<rank_id> lost;
-    std::vector<rank_id> left{}; ///< in order, after the step before; with no rank lost or gone, ranks that waited were given places
-    std::string change{};        ///< of the plan, scheduled or requested, after the step before: "tensor=2 pipelines=[4,4]"
-    int ranks = 0;               ///< that continue
+    std::vector<rank_id> left{};  ///< in order, after the step before; with no rank lost or gone, ranks that waited were given places
+    std::string change{};         ///< of the plan, scheduled or requested, after the step before: "tensor=2 pipelines=[4,4]"
+    int ranks = 0;                ///< that continue
     int pipelines = 0;
     seconds detect, revoke, decide, shrink, link, exchange, plan, copy, merge, first_instruction;
-    bytes copied;                ///< parameters and moments, all ranks
-    bytes moved;                 ///< accumulators, all ranks
-    std::int64_t pairs_total = 0;        ///< (use, microbatch) pairs of the step
-    std::int64_t pairs_salvaged = 0;     ///< of these, those that need not be recomputed
+    bytes copied;                     ///< parameters and moments, all ranks
+    bytes moved;                      ///< accumulators, all ranks
+    std::int64_t pairs_total = 0;     ///< (use, microbatch) pairs of the step
+    std::int64_t pairs_salvaged = 0;  ///< of these, those that need not be recomputed
     std::int64_t pairs_missing = 0;
-    std::string message{};              ///< what can be lost from now on
-    std::int64_t communicators = 0;      ///< that the reporter has open
-    bytes memory;                ///< of the reporter's process, now
+    std::string message{};           ///< what can be lost from now on
+    std::int64_t communicators = 0;  ///< that the reporter has open
+    bytes memory;                    ///< of the reporter's process, now
 };
 
 /// A checkpoint that is there: all ranks know that it has its name.
 struct checkpoint_record {
-    step_id step;                ///< steps committed
-    bytes size;                  ///< of all its tensors
-    seconds duration;            ///< from the copy of the state to the end of the step in which all knew, beside the training
+    step_id step;      ///< steps committed
+    bytes size;        ///< of all its tensors
+    seconds duration;  ///< from the copy of the state to the end of the step in which all knew, beside the training
 };
 
 struct final_record {
     int exit_code = 0;
-    std::string message{};      ///< why it ended
-    step_id steps{};             ///< committed
+    std::string message{};                    ///< why it ended
+    step_id steps{};                          ///< committed
     std::optional<double> loss{};             ///< of the last committed step; NaN: not finite; none: not known
     std::optional<double> validation_loss{};  ///< of the last state; NaN: not finite; none: it was not evaluated
     double unigram_entropy = 0;
     state_digest digest{};
     bool digest_known = false;
-    std::int64_t steps_skipped = 0;           ///< of the committed steps: a loss or gradient was not finite
+    std::int64_t steps_skipped = 0;  ///< of the committed steps: a loss or gradient was not finite
     std::int64_t evaluations_not_finite = 0;
-    std::int64_t pairs_by_survivors = 0;      ///< (use, microbatch) contributions that the surviving ranks made since the last start
-    std::string sample{};        ///< generated text
+    std::int64_t pairs_by_survivors = 0;  ///< (use, microbatch) contributions that the surviving ranks made since the last start
+    std::string sample{};                 ///< generated text
     std::string plan_drawing{};
-    joules energy{};             ///< of all ranks in all attempts, and by the records of the run that this job continued with; 0: not known
-    joules energy_per_step{};    ///< committed
+    joules energy{};           ///< of all ranks in all attempts, and by the records of the run that this job continued with; 0: not known
+    joules energy_per_step{};  ///< committed
     joules energy_per_token{};
     std::vector<rank_id> energy_missing{};  ///< lost ranks whose last joules are unknown
 };
@@ -137,17 +137,17 @@ public:
     records& operator=(records&&) noexcept;
 
     void start(start_record const& record, bool reporter);
-    void set_reporter(bool reporter);                 ///< may change after every recovery
+    void set_reporter(bool reporter);  ///< may change after every recovery
     void event(trace_event const& event);
-    void step(step_record const& record);          ///< committed or redone; also flushes this rank's trace
+    void step(step_record const& record);  ///< committed or redone; also flushes this rank's trace
     void evaluation(evaluation_record const& record);
     void recovery(recovery_record const& record);
     void checkpoint(checkpoint_record const& record);
-    void note(std::string_view message);          ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
-    void alone(std::string_view message);         ///< a note that only this rank has; a rank that is not the reporter prints it as an error
-    void memory(memory_record const& record);      ///< kept in this rank's file when the job ends
-    void flush();                                  ///< everything recorded is in the files when it returns
-    void finish(final_record const& record);       ///< flushes; reporter: report.json, the final table
+    void note(std::string_view message);       ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
+    void alone(std::string_view message);      ///< a note that only this rank has; a rank that is not the reporter prints it as an error
+    void memory(memory_record const& record);  ///< kept in this rank's file when the job ends
+    void flush();                              ///< everything recorded is in the files when it returns
+    void finish(final_record const& record);   ///< flushes; reporter: report.json, the final table
 
 private:
     struct impl;

@@ -59,11 +59,11 @@ struct curve_mark {
 };
 
 struct curve_chart {
-    std::string name;                   ///< of what is drawn, with its unit
+    std::string name;  ///< of what is drawn, with its unit
     std::vector<curve> curves{};
     std::vector<curve_mark> marks{};
-    bool over_time = false;             ///< x in seconds; else in steps
-    bool from_zero = false;             ///< the axis begins at 0
+    bool over_time = false;  ///< x in seconds; else in steps
+    bool from_zero = false;  ///< the axis begins at 0
 };
 
 inline constexpr std::size_t most_curve_points = 2000;
@@ -75,10 +75,10 @@ page_block curves_block(curve_chart const& chart);
 curve thinned(curve const& whole, std::size_t most);
 
 struct lane_chart {
-    std::vector<rank_id> ranks{};       ///< from top to bottom
+    std::vector<rank_id> ranks{};  ///< from top to bottom
     seconds begin{};
     seconds end{};
-    std::string group{};                ///< of charts that zoom together; empty: this one alone
+    std::string group{};  ///< of charts that zoom together; empty: this one alone
 };
 
 inline constexpr std::size_t most_lanes = 128;

@@ -19,12 +19,12 @@ constexpr seconds longest_run{1e10};  ///< a trace that says more is none
 
 /// What happened in a part of the run's time.
 struct column {
-    joules drawn{};          ///< by computations
-    seconds computing{};     ///< of all ranks, at known clocks
-    double clock_time = 0;   ///< MHz s
+    joules drawn{};         ///< by computations
+    seconds computing{};    ///< of all ranks, at known clocks
+    double clock_time = 0;  ///< MHz s
     double lowest = 0;
     double highest = 0;
-    seconds present{};       ///< of all ranks that were there
+    seconds present{};  ///< of all ranks that were there
 };
 
 struct run_time {

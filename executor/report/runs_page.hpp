@@ -19,7 +19,7 @@ std::vector<std::string> runs_in(std::span<std::string const> folders);
 bool is_run_folder(std::string const& folder);
 
 struct runs_page_result {
-    page_block data;  ///< for page_of
+    page_block data;                  ///< for page_of
     std::vector<std::string> errors;  ///< one for each run that was left out
     std::size_t compared = 0;
 };

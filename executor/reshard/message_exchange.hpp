@@ -33,9 +33,9 @@ struct sum_step {
 
 /// A box between the user's memory and a message.
 struct packed_box {
-    strided_box box;      ///< `to` is the message when sending, the user's memory when receiving
-    std::byte* user;      ///< its first element
-    std::size_t offset;   ///< of it in the message
+    strided_box box;               ///< `to` is the message when sending, the user's memory when receiving
+    std::byte* user;               ///< its first element
+    std::size_t offset;            ///< of it in the message
     transfer const* of = nullptr;  ///< the transfer that it is a part of; none: something else that travels with them
     tensor_role role{};
     nd_box elements{};  ///< of the tensor
@@ -98,7 +98,7 @@ private:
 
     bool goes_in_place(std::size_t k) const;
     void start_in_place(std::size_t k);
-    void start(std::size_t k);   ///< the next message of the slot's stream, if there is one
+    void start(std::size_t k);  ///< the next message of the slot's stream, if there is one
     void finish(std::size_t k);
     void unpack(std::size_t k);
     void open_steps(std::vector<local_copy> const& local);
@@ -113,8 +113,8 @@ private:
     std::vector<message_stream> const* incoming_ = nullptr;
     std::vector<std::size_t> next_;  ///< message of each stream, those that send first
     std::vector<slot> slots_;
-    std::vector<open_step> steps_;            ///< by number
-    std::vector<local_copy const*> ready_;    ///< local copies that wait for nothing
+    std::vector<open_step> steps_;          ///< by number
+    std::vector<local_copy const*> ready_;  ///< local copies that wait for nothing
 };
 
 }  // namespace rheo::inline v0::detail

@@ -28,7 +28,7 @@ struct array_at {
     tensor_id tensor;
     tensor_role role;
     nd_box box;
-    Memory* data;                         ///< its first element
+    Memory* data;  ///< its first element
     element_format element;
     std::vector<std::int64_t> strides{};  ///< in elements, by dimension; empty: row-major without gaps
 };
@@ -37,17 +37,17 @@ using held_array = array_at<void const>;
 using wanted_array = array_at<void>;
 
 struct reshard_options {
-    row_copier copy_rows{};               ///< for memory that memcpy does not reach; then no message touches an array itself
-    std::vector<rank_id> members{};       ///< the plan's name of each rank of the communicator; empty: their numbers in it
-    bytes message = mebibytes(4);         ///< longer ones are cut, so that packing and sending overlap. The same on all ranks
+    row_copier copy_rows{};                        ///< for memory that memcpy does not reach; then no message touches an array itself
+    std::vector<rank_id> members{};                ///< the plan's name of each rank of the communicator; empty: their numbers in it
+    bytes message = mebibytes(4);                  ///< longer ones are cut, so that packing and sending overlap. The same on all ranks
     std::function<void(int round)> round_ended{};  ///< what this rank drops at the end of the round is no longer needed, and its copies are where they go
 };
 
 struct reshard_result {
-    bytes sent{};      ///< by this rank
+    bytes sent{};  ///< by this rank
     bytes received{};
-    bytes kept{};      ///< copied from this rank's held arrays to its wanted ones
-    seconds time{};    ///< from the agreement that all ranks can begin to the last element
+    bytes kept{};    ///< copied from this rank's held arrays to its wanted ones
+    seconds time{};  ///< from the agreement that all ranks can begin to the last element
 
     friend bool operator==(reshard_result const&, reshard_result const&) = default;
 };

@@ -37,9 +37,9 @@ struct activation_layout {
 
     /// Of a layer.
     struct places {
-        std::vector<std::vector<std::ptrdiff_t>> slots{};  ///< shard, slot -> offset in bytes; -1: it has no memory of its own (see layer_shards)
-        std::vector<std::vector<std::ptrdiff_t>> saved{};  ///< shard, operation -> offset in bytes
-        std::vector<char> dropped{};                       ///< slot -> it lies in the region for what is recomputed
+        std::vector<std::vector<std::ptrdiff_t>> slots{};      ///< shard, slot -> offset in bytes; -1: it has no memory of its own (see layer_shards)
+        std::vector<std::vector<std::ptrdiff_t>> saved{};      ///< shard, operation -> offset in bytes
+        std::vector<char> dropped{};                           ///< slot -> it lies in the region for what is recomputed
         std::vector<std::vector<std::ptrdiff_t>> gradients{};  ///< shard, slot -> offset of its kept gradient; -1: not kept
     };
 
@@ -65,13 +65,13 @@ struct activation {
     }
 
     array<std::byte> input;
-    array<std::byte> memory;             ///< lent from the forward to the end of the backward, not while evicted
-    array<std::byte> gradients;          ///< lent between the halves of a split backward
-    bool holds_input = false;            ///< from the forward to the end of the backward
+    array<std::byte> memory;            ///< lent from the forward to the end of the backward, not while evicted
+    array<std::byte> gradients;         ///< lent between the halves of a split backward
+    bool holds_input = false;           ///< from the forward to the end of the backward
     std::vector<activation*> before{};  ///< of the slices before this one, ascending; anyone who cuts sequences sets them
-    std::vector<std::int32_t> tokens;    ///< [rows], read by an embedding
-    std::vector<std::int32_t> targets;   ///< [rows], read by the loss
-    token_order order{};                 ///< of the tokens, made by the forward where the backward's kernels want it
+    std::vector<std::int32_t> tokens;   ///< [rows], read by an embedding
+    std::vector<std::int32_t> targets;  ///< [rows], read by the loss
+    token_order order{};                ///< of the tokens, made by the forward where the backward's kernels want it
 };
 
 /// Bytes of activations that a rank holds, over all its stages, and the most it held since the last reset_peak(). Forwards and backwards that run at

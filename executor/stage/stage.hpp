@@ -29,9 +29,9 @@ struct stage_item {
     microbatch_id microbatch;
     bool training = true;  ///< false: no dropout, the loss leaves no gradient
     int slice = 0;
-    tile_pool* pool = nullptr;  ///< on the host: whose threads take the tiles; null: the backend's
-    bool remainder = false;     ///< of what a loss has left of a step: on a device nothing is recorded for it
-    group_exchange* exchange = nullptr;  ///< between the members of the stage's group; null where one rank has all shards
+    tile_pool* pool = nullptr;                                            ///< on the host: whose threads take the tiles; null: the backend's
+    bool remainder = false;                                               ///< of what a loss has left of a step: on a device nothing is recorded for it
+    group_exchange* exchange = nullptr;                                   ///< between the members of the stage's group; null where one rank has all shards
     std::function<void(std::span<use_id const>)> const* added = nullptr;  ///< told which uses a backward has added to, before each exchange that follows
 };
 
@@ -52,7 +52,7 @@ public:
     shard_range own_rows() const { return rows_of(group_.run(layers_.front().shards), rows(), layers_.front().shards); }
 
     // Of a group each member reads and writes its own rows of these, as well as of the gradients at the ends.
-    void* input(activation& a) const;  ///< [rows, width of the layer before]; null when the stage reads tokens
+    void* input(activation& a) const;               ///< [rows, width of the layer before]; null when the stage reads tokens
     void const* output(activation const& a) const;  ///< [rows, width]; null when the stage ends in the loss
     std::size_t input_bytes() const;
     std::size_t output_bytes() const;
@@ -160,12 +160,12 @@ protected:
     std::vector<std::vector<std::vector<used_parameters>>> parameters_;  ///< layer, shard, operation
     std::vector<use_id> uses_;
     std::vector<use_id> loss_uses_;
-    array<std::byte> gradients_;  ///< of the slots of one layer at a time
-    array<std::byte> boundaries_[2];  ///< between two layers of the stage
-    std::map<std::pair<int, int>, array<float>> turns_;  ///< head width, base -> table of a rope
+    array<std::byte> gradients_;                            ///< of the slots of one layer at a time
+    array<std::byte> boundaries_[2];                        ///< between two layers of the stage
+    std::map<std::pair<int, int>, array<float>> turns_;     ///< head width, base -> table of a rope
     std::vector<std::vector<std::size_t>> recomputed_ops_;  ///< layer -> its operations that wrote what it drops
-    std::vector<use_id> adding_;  ///< what the backward at hand has added to since its last exchange
-    loss_sum counted_already_;  ///< by the forward that is recomputed
+    std::vector<use_id> adding_;                            ///< what the backward at hand has added to since its last exchange
+    loss_sum counted_already_;                              ///< by the forward that is recomputed
     shared_regions& buffers_for_recompute() { return *recompute_buffers_; }
     shared_regions exchange_buffers_;  ///< for partial products and statistics of shards
 

@@ -124,7 +124,7 @@ struct stage_on<Kernels>::pass {
     /// Where what lives no longer than the layer is computed lies.
     struct regions {
         std::byte* recomputed = nullptr;  ///< what the layer drops
-        std::byte* exchanged = nullptr;  ///< partial products and statistics of shards
+        std::byte* exchanged = nullptr;   ///< partial products and statistics of shards
     };
 
     stage_on& self;
@@ -133,7 +133,7 @@ struct stage_on<Kernels>::pass {
     std::size_t layer;
     regions in{};
     std::vector<std::vector<storage*>> gradient{};  ///< shard, slot -> its gradient's memory; of gathered rows in the type that is computed in
-    std::vector<std::vector<char>> has{};  ///< shard, slot -> something has been written there
+    std::vector<std::vector<char>> has{};           ///< shard, slot -> something has been written there
     Kernels by{self.kernels_.for_item(item)};
 
     using compute = float;

@@ -92,14 +92,14 @@ private:
     compute_backend* backend_;
     std::size_t self_ = 0;
     std::vector<std::int64_t> offsets_;  ///< tensor of the unit -> its first element; the last: all elements
-    bool in_rows_;  ///< sums in 32 bits
+    bool in_rows_;                       ///< sums in 32 bits
     bool in_place_ = false;
-    std::size_t size_;  ///< bytes of a sum; those below are arrays of sums
-    array<std::byte> mine_;  ///< my integers of the whole unit, empty when they can be read in place; alone, a piece of a tie
+    std::size_t size_;                 ///< bytes of a sum; those below are arrays of sums
+    array<std::byte> mine_;            ///< my integers of the whole unit, empty when they can be read in place; alone, a piece of a tie
     std::byte const* sums_ = nullptr;  ///< of several holders: mine_, or the one accumulator that the unit has here
-    array<std::byte> total_;  ///< of my slice
-    array<float> values_;  ///< of the whole unit, but for what is in place
-    array<std::byte> outgoing_;  ///< my integers in messages, where that is another memory
+    array<std::byte> total_;           ///< of my slice
+    array<float> values_;              ///< of the whole unit, but for what is in place
+    array<std::byte> outgoing_;        ///< my integers in messages, where that is another memory
     std::vector<array<std::byte>> incoming_;
     array<float> values_in_messages_;  ///< where that is another memory
     std::vector<mpi::messenger::ticket> sum_receipts_;

@@ -240,7 +240,7 @@ private:
     std::size_t arrays_ = 0;
     detail::local_arrays held_{};
     detail::local_arrays wanted_{};
-    std::vector<int> position_of_{};  ///< ranks are their own numbers here
+    std::vector<int> position_of_{};                   ///< ranks are their own numbers here
     std::map<tensor_id, std::size_t> transfers_of_{};  ///< to this rank
 };
 

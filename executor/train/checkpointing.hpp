@@ -92,16 +92,16 @@ private:
     std::atomic<std::int64_t> being_written_{-1};  ///< the step, for the writing thread
     checkpoint_writer writer_;
     enum class phase : std::uint8_t { idle, writing, publishing };
-    phase phase_ = phase::idle;            ///< the same on all ranks
-    step_id step_{-1};                     ///< of the one in progress
+    phase phase_ = phase::idle;  ///< the same on all ranks
+    step_id step_{-1};           ///< of the one in progress
     generation_id generation_{};
     std::vector<rank_id> writers_;
     std::vector<checkpoint_tensor> tensors_;
-    std::optional<step_id> published_;     ///< the newest one, as far as all ranks know
+    std::optional<step_id> published_;  ///< the newest one, as far as all ranks know
     seconds begun_at_{};
-    bytes size_{};                         ///< of all tensors in it
+    bytes size_{};  ///< of all tensors in it
     std::optional<checkpoint_record> written_{};
-    std::vector<std::string> news_{};      ///< that all ranks know
+    std::vector<std::string> news_{};  ///< that all ranks know
     std::vector<std::string> own_news_{};
 };
 

@@ -22,8 +22,8 @@ namespace rheo::inline v0 {
 
 /// Requests from outside the job, polled between two steps; none: never.
 struct outside_requests {
-    std::function<bool()> stop{};           ///< by a signal or because time is up
-    std::function<bool(step_id)> leave{};   ///< this rank alone, after this step
+    std::function<bool()> stop{};          ///< by a signal or because time is up
+    std::function<bool(step_id)> leave{};  ///< this rank alone, after this step
 
     bool to_stop() const { return stop && stop(); }
     bool to_leave(step_id after) const { return leave && leave(after); }
@@ -35,11 +35,11 @@ struct rank_services {
     records& record;
     launch_clock clock{};
     fault_injector inject{};
-    watchdog* watch = nullptr;           ///< none: no watchdog
+    watchdog* watch = nullptr;  ///< none: no watchdog
     outside_requests asked{};
-    rank_device* device = nullptr;       ///< none: no clock is set, no energy is read
-    frontier_cache* frontiers = nullptr; ///< none: plans have no clocks
-    energy_account* energies = nullptr;  ///< of all ranks; there where there is a device
+    rank_device* device = nullptr;        ///< none: no clock is set, no energy is read
+    frontier_cache* frontiers = nullptr;  ///< none: plans have no clocks
+    energy_account* energies = nullptr;   ///< of all ranks; there where there is a device
 
     /// The rank has got something done.
     void progress() const

@@ -29,20 +29,20 @@ enum class resume_mode : std::uint8_t {
 };
 
 struct run_options {
-    bool quiet = false;               ///< no progress line and no table
-    std::optional<plan> first_plan{}; ///< to begin with, in place of the planner's; whole microbatches only
+    bool quiet = false;                ///< no progress line and no table
+    std::optional<plan> first_plan{};  ///< to begin with, in place of the planner's; whole microbatches only
     resume_mode resume = resume_mode::never;
-    seconds max_time{};               ///< then it writes a checkpoint and ends with exit code 75; 0: no limit
-    bool stop_on_signals = false;     ///< SIGTERM and SIGUSR1 do the same; SIGUSR2 to a rank makes this one leave after the step
+    seconds max_time{};            ///< then it writes a checkpoint and ends with exit code 75; 0: no limit
+    bool stop_on_signals = false;  ///< SIGTERM and SIGUSR1 do the same; SIGUSR2 to a rank makes this one leave after the step
 };
 
 struct run_result {
     int exit_code = 0;
     final_record record;
     MPI_Comm survivors = MPI_COMM_NULL;  ///< the caller's to free; null when the job never began
-    bool is_reporter = false;                 ///< this is the rank that prints for the job
+    bool is_reporter = false;            ///< this is the rank that prints for the job
     std::string merges{};  ///< the run folder whose traces this rank has still to merge: leave_job does it when no rank waits any more; empty: none
-    seconds patience{};  ///< how long leave_job waits for the other ranks: run.watchdog.least_s; 0: without end
+    seconds patience{};    ///< how long leave_job waits for the other ranks: run.watchdog.least_s; 0: without end
     bool drained = false;  ///< this rank has left in order and the others continue: end the process, as leave_job does, without MPI_Finalize
 };
 

@@ -43,15 +43,15 @@ struct launch_info {
 /// What all ranks know when they have begun.
 struct startup {
     launch_info launch{};
-    run_lock lock{};                    ///< keeps other launches out of the folder
-    std::string folder{};               ///< of this run: the configured one, or that of a fork
-    std::optional<checkpoint> from{};   ///< the state to begin with; none: that of the seed
-    std::vector<std::string> notes{};   ///< for people, the same on all ranks
-    energy_so_far drawn{};              ///< by the run that is resumed
-    steps_so_far so_far{};              ///< of its steps
-    std::optional<ended_run> ended{};   ///< the run had committed all its steps, and nothing is left to do
-    std::string device{};               ///< in: this rank's device, for people
-    std::string clock_permission{};       ///< in: by whose permission on this rank; empty: its clock is left alone
+    run_lock lock{};                   ///< keeps other launches out of the folder
+    std::string folder{};              ///< of this run: the configured one, or that of a fork
+    std::optional<checkpoint> from{};  ///< the state to begin with; none: that of the seed
+    std::vector<std::string> notes{};  ///< for people, the same on all ranks
+    energy_so_far drawn{};             ///< by the run that is resumed
+    steps_so_far so_far{};             ///< of its steps
+    std::optional<ended_run> ended{};  ///< the run had committed all its steps, and nothing is left to do
+    std::string device{};              ///< in: this rank's device, for people
+    std::string clock_permission{};    ///< in: by whose permission on this rank; empty: its clock is left alone
 };
 
 /// One try at beginning, by all members of the messenger's generation.

@@ -38,9 +38,9 @@ namespace rheo::inline v0 {
 
 struct training_end {
     leave_reason reason = leave_reason::finished;
-    final_record record{};  ///< as written by the reporter
+    final_record record{};                 ///< as written by the reporter
     std::optional<step_id> resume_from{};  ///< state was lost, but there is a checkpoint; the same on all ranks
-    steps_so_far so_far{};                  ///< of the steps before it
+    steps_so_far so_far{};                 ///< of the steps before it
 };
 
 class trainer {
@@ -72,8 +72,8 @@ private:
         std::optional<section_work> work{};  ///< none: they are to be made
         rheo::plan plan{};
         std::vector<program> programs{};
-        memory_parts planned_memory{};       ///< of this rank in a whole step
-        parameter_bytes measured_state{};    ///< of this rank in that step, without reduced gradients
+        memory_parts planned_memory{};     ///< of this rank in a whole step
+        parameter_bytes measured_state{};  ///< of this rank in that step, without reduced gradients
     };
 
     /// What is known of an attempt when its section has ended, the same on every rank.
@@ -144,7 +144,7 @@ private:
     std::unique_ptr<mpi::generation> generation_;
     std::unique_ptr<mpi::messenger> messages_;
     resident_state resident_;
-    array<float> room_;                        ///< for a piece of a gradient
+    array<float> room_;  ///< for a piece of a gradient
     std::unique_ptr<worker> worker_;
     std::vector<staged_accumulator> staged_;
     state state_;
@@ -161,10 +161,10 @@ private:
     std::optional<checkpoint> from_;
     checkpointing checkpoints_;
     plan_changes changes_;
-    bool regroup_ = false;                     ///< by the plan in force: a rank that waits would help, so places are dealt again after the step
+    bool regroup_ = false;                       ///< by the plan in force: a rank that waits would help, so places are dealt again after the step
     exit_code error_of_lost_ = exit_code::done;  ///< that of an error in which ranks have ended, agreed; done: none
-    std::int64_t earlier_contributions_ = 0;   ///< of this rank's earlier workers
-    steps_so_far so_far_;                      ///< of the committed steps
+    std::int64_t earlier_contributions_ = 0;     ///< of this rank's earlier workers
+    steps_so_far so_far_;                        ///< of the committed steps
     training_end end_;
 };
 

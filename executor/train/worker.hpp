@@ -71,7 +71,7 @@ public:
 private:
     /// Of an item on a stage in the row at hand.
     struct todo {
-        int instructions = 0;  ///< that still name it, the forward of the next stage when that is here, and that of the last slice
+        int instructions = 0;   ///< that still name it, the forward of the next stage when that is here, and that of the last slice
         bool backward = false;  ///< its input gradient is to be computed
     };
 
@@ -90,7 +90,7 @@ private:
         explicit inflight_item(compute_backend& backend) : input{backend.messages()}, output{backend.messages()}, gradient_in{backend}, gradient_out{backend} {}
 
         std::unique_ptr<activation> kept;  ///< made once for a flight, and filled by the stage again and again
-        array<std::byte> input, output;  ///< in messages; the output only where there is more than one memory
+        array<std::byte> input, output;    ///< in messages; the output only where there is more than one memory
         staging_buffer gradient_in, gradient_out;
         using tickets = std::vector<mpi::messenger::ticket>;
         tickets input_received{}, gradient_received{}, output_sent{}, gradient_sent{};
@@ -149,26 +149,26 @@ private:
     job const* job_;
     rank_services const* with_;
     plan_position place_;
-    std::vector<rank_id> group_;  ///< that runs the row together
-    int stages_per_copy_ = 1;  ///< of the pipeline
+    std::vector<rank_id> group_;            ///< that runs the row together
+    int stages_per_copy_ = 1;               ///< of the pipeline
     std::map<int, place_of_stage> stages_;  ///< number in the program -> stage, those that live here
     resident_state* state_;
     rank_id self_;
-    activation_meter meter_;  ///< of all stages that live here
-    shared_regions recompute_buffers_;  ///< of all of them, too
+    activation_meter meter_;                ///< of all stages that live here
+    shared_regions recompute_buffers_;      ///< of all of them, too
     std::unique_ptr<tile_pool> halves_[2];  ///< of the threads, for a forward and a backward at once; made when they are needed
     std::map<item_key, inflight_item> inflight_;
     std::map<int, std::vector<inflight_item>> free_list_;  ///< stage -> buffers of items that are done
     std::vector<std::pair<int, inflight_item>> draining_;  ///< with their stage: done but for their sends
-    std::deque<reduction> reductions_;  ///< of the units that this rank holds
-    std::deque<reduction_part> parts_;  ///< what each of them sums
+    std::deque<reduction> reductions_;                     ///< of the units that this rank holds
+    std::deque<reduction_part> parts_;                     ///< what each of them sums
     std::vector<std::vector<reduction*>> by_unit_;
     std::vector<layer_id> deepest_;  ///< microbatch -> the lowest layer that its backward reaches; -1: it is not worked on
     std::int64_t contributions_ = 0;
-    std::vector<use_id> added_;  ///< by the operation that has just been completed
+    std::vector<use_id> added_;   ///< by the operation that has just been completed
     std::vector<use_id> booked_;  ///< of these, what was booked before, in a group's exchanges
-    instruction_clocks clocks_;  ///< of the row at hand
-    seconds began_;  ///< the instruction in progress, what it waited for not counted
+    instruction_clocks clocks_;   ///< of the row at hand
+    seconds began_;               ///< the instruction in progress, what it waited for not counted
 };
 
 }  // namespace rheo::inline v0

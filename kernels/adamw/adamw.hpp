@@ -31,7 +31,7 @@ struct adamw_arguments {
     double beta2 = 0.999;
     double epsilon = 1e-8;
     double weight_decay = 0;
-    std::int64_t step;                       ///< counts committed updates, this one included: 1, 2, ...
+    std::int64_t step;  ///< counts committed updates, this one included: 1, 2, ...
 };
 
 /// One tensor of an update of many. Its gradient is `gradient` or, where that is null, what the exact sums hold.
@@ -219,7 +219,7 @@ struct sums_of_blocks_arguments {
     std::int64_t count;
     std::int64_t const* first_block;  // [count + 1]
     double const* block_sums;
-    double* sums;                     // [count]
+    double* sums;  // [count]
 };
 void sums_of_blocks(stream queue, sums_of_blocks_arguments const& arguments);
 

@@ -38,16 +38,16 @@ template <dtype_policy Policy = fp32>
 struct attention_forward_arguments {
     std::int64_t batch;
     std::int64_t length;  ///< tokens of a sequence, or of each of its slices
-    std::int64_t width;  ///< of the model, a multiple of heads
+    std::int64_t width;   ///< of the model, a multiple of heads
     std::int64_t heads;
-    std::int64_t kv_heads = 0;  ///< of keys and values, a divisor of heads; 0: heads
-    storage_t<Policy> const* qkv;  // [batch * length, width + 2 * kv_width], kv_width = width / heads * kv_heads
+    std::int64_t kv_heads = 0;                         ///< of keys and values, a divisor of heads; 0: heads
+    storage_t<Policy> const* qkv;                      // [batch * length, width + 2 * kv_width], kv_width = width / heads * kv_heads
     earlier_slices<storage_t<Policy> const> before{};  // each of that shape
-    std::int64_t whole = 0;  ///< tokens of a sequence that is cut; 0: length
-    dropout drop{};  ///< element ((b * all_heads + first_head + h) * whole + i) * whole + j, of tokens i and j of the sequence
-    std::int64_t first_head = 0;  ///< the number in the model of the first of the heads
-    std::int64_t all_heads = 0;  ///< of the model; 0: heads
-    storage_t<Policy>* output;  // [batch * length, width]
+    std::int64_t whole = 0;                            ///< tokens of a sequence that is cut; 0: length
+    dropout drop{};                  ///< element ((b * all_heads + first_head + h) * whole + i) * whole + j, of tokens i and j of the sequence
+    std::int64_t first_head = 0;     ///< the number in the model of the first of the heads
+    std::int64_t all_heads = 0;      ///< of the model; 0: heads
+    storage_t<Policy>* output;       // [batch * length, width]
     compute_t<Policy>* log_sum_exp;  // [batch, heads, length]
 };
 
@@ -58,16 +58,16 @@ struct attention_backward_arguments {
     std::int64_t width;
     std::int64_t heads;
     std::int64_t kv_heads = 0;
-    storage_t<Policy> const* qkv;  // [batch * length, width + 2 * kv_width]
+    storage_t<Policy> const* qkv;                      // [batch * length, width + 2 * kv_width]
     earlier_slices<storage_t<Policy> const> before{};  // each of that shape
     std::int64_t whole = 0;
-    storage_t<Policy> const* output;  // [batch * length, width]
-    compute_t<Policy> const* log_sum_exp;  // [batch, heads, length]
+    storage_t<Policy> const* output;           // [batch * length, width]
+    compute_t<Policy> const* log_sum_exp;      // [batch, heads, length]
     storage_t<Policy> const* output_gradient;  // [batch * length, width]
     dropout drop{};
     std::int64_t first_head = 0;
     std::int64_t all_heads = 0;
-    storage_t<Policy>* qkv_gradient;  // [batch * length, width + 2 * kv_width]
+    storage_t<Policy>* qkv_gradient;                       // [batch * length, width + 2 * kv_width]
     storage_t<Policy> const* kv_gradient_later = nullptr;  // [batch * length, 2 * kv_width], from the slices behind; null: there are none
     /// Each [batch * length, 2 * kv_width]: added to, or written when no slice lies behind.
     earlier_slices<storage_t<Policy>> kv_gradient_before{};
@@ -90,8 +90,8 @@ constexpr bool heads_in_model(Arguments const& a)
 /// Where the parts of a row of qkv lie, of heads that are `head_width` wide.
 struct qkv_row {
     std::int64_t head_width;
-    std::int64_t group;  ///< heads of q for one of k and v
-    std::int64_t width;  ///< of q
+    std::int64_t group;     ///< heads of q for one of k and v
+    std::int64_t width;     ///< of q
     std::int64_t kv_width;  ///< of k, and of v
 
     template <class Arguments>

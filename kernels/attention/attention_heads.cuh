@@ -48,12 +48,12 @@ struct attention_heads {
     drop_rule drop;
     std::int64_t head_width;
     std::int64_t group;
-    std::int64_t row;       ///< elements of a row of qkv
+    std::int64_t row;  ///< elements of a row of qkv
     std::int64_t kv_width;
     std::int64_t whole;
     std::int64_t all_heads;  ///< of the model
-    float inverse_root;     ///< 1 / sqrt(head width)
-    float scale;            ///< the same, times log2(e)
+    float inverse_root;      ///< 1 / sqrt(head width)
+    float scale;             ///< the same, times log2(e)
 
     explicit attention_heads(Arguments const& arguments)
         : a{arguments},

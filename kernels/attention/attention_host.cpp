@@ -18,12 +18,12 @@ constexpr std::int64_t query_block = 64;
 
 /// Where one head of one sequence lies.
 struct head {
-    std::int64_t whole;     // tokens of the sequence, of which some are the item's
-    std::int64_t first;     // the first of them
-    std::int64_t size;      // of a head
-    std::int64_t row;       // elements from row to row of qkv
-    std::int64_t query;     // first element of q in qkv
-    std::int64_t key;       // of k; v follows at kv_width
+    std::int64_t whole;  // tokens of the sequence, of which some are the item's
+    std::int64_t first;  // the first of them
+    std::int64_t size;   // of a head
+    std::int64_t row;    // elements from row to row of qkv
+    std::int64_t query;  // first element of q in qkv
+    std::int64_t key;    // of k; v follows at kv_width
     std::int64_t kv_width;
     std::int64_t output;    // first element within [rows, width]
     std::int64_t pair;      // of k within [rows, 2 kv_width], keys and values of another slice

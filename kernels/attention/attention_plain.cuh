@@ -16,7 +16,7 @@ namespace rheo::inline v0::cuda {
 namespace plain {
 inline constexpr int warps = 8;
 inline constexpr int threads = warps * warp_size;
-inline constexpr int tile = warp_size;      // rows of a tile, one per lane
+inline constexpr int tile = warp_size;  // rows of a tile, one per lane
 inline constexpr std::int64_t most_width = 256;
 inline constexpr int columns = most_width / warp_size;  // of a lane
 

@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
         std::int64_t const first = query_of(n);
         auto const* const log_sum = numbers_at + n % stages * numbers;
         auto const* const mean = log_sum + queries;
-        warp_sums<1, queries / 8> weights;   // probabilities, as rows of keys
+        warp_sums<1, queries / 8> weights;  // probabilities, as rows of keys
         warp_sums<1, queries / 8> changes;
         Cores::begin();
         set_product_transposed(weights, k, own_row, stage(n, 0), lane);

@@ -63,10 +63,10 @@ template <dtype_policy Policy = fp32>
 struct cross_entropy_forward_arguments {
     std::int64_t rows;
     std::int64_t vocabulary;
-    storage_t<Policy> const* logits;          // [rows, vocabulary]
-    std::int32_t const* targets;              // [rows], ignored_target is left out
-    compute_t<Policy>* log_sum_exp = nullptr; // [rows] for backward, or null
-    loss_sum* loss;                           ///< added to
+    storage_t<Policy> const* logits;           // [rows, vocabulary]
+    std::int32_t const* targets;               // [rows], ignored_target is left out
+    compute_t<Policy>* log_sum_exp = nullptr;  // [rows] for backward, or null
+    loss_sum* loss;                            ///< added to
 };
 
 template <dtype_policy Policy = fp32>
@@ -91,7 +91,7 @@ struct cross_entropy_fused_arguments {
 
 /// Of one shard's logits of one row.
 struct row_statistics {
-    double sum = 0;     ///< of exp(logit - largest)
+    double sum = 0;  ///< of exp(logit - largest)
     float largest = 0;
 
     friend constexpr bool operator==(row_statistics const&, row_statistics const&) = default;
@@ -100,24 +100,24 @@ struct row_statistics {
 template <dtype_policy Policy = fp32>
 struct cross_entropy_statistics_arguments {
     std::int64_t rows;
-    std::int64_t vocabulary;               ///< of the shard
-    storage_t<Policy> const* logits;       // [rows, vocabulary]
-    row_statistics* statistics;            // [rows]
+    std::int64_t vocabulary;          ///< of the shard
+    storage_t<Policy> const* logits;  // [rows, vocabulary]
+    row_statistics* statistics;       // [rows]
 };
 
 template <dtype_policy Policy = fp32>
 struct cross_entropy_finish_arguments {
     std::int64_t rows;
-    std::int64_t vocabulary;                   ///< of the shard
-    std::int64_t first_token = 0;              ///< of the shard
-    std::int64_t all_tokens;                   ///< of the whole vocabulary
+    std::int64_t vocabulary;       ///< of the shard
+    std::int64_t first_token = 0;  ///< of the shard
+    std::int64_t all_tokens;       ///< of the whole vocabulary
     std::int64_t shards;
-    row_statistics const* statistics;          // [shards, rows]
-    storage_t<Policy> const* logits;           // [rows, vocabulary]
-    std::int32_t const* targets;               // [rows], in the whole vocabulary or ignored_target
-    compute_t<Policy>* log_sum_exp = nullptr;  // [rows], or null
+    row_statistics const* statistics;              // [shards, rows]
+    storage_t<Policy> const* logits;               // [rows, vocabulary]
+    std::int32_t const* targets;                   // [rows], in the whole vocabulary or ignored_target
+    compute_t<Policy>* log_sum_exp = nullptr;      // [rows], or null
     storage_t<Policy>* logits_gradient = nullptr;  // [rows, vocabulary], may be logits; zero in ignored rows; or null: forward only
-    loss_sum* loss;                            ///< added to: rows whose target the shard has
+    loss_sum* loss;                                ///< added to: rows whose target the shard has
 };
 
 /// Where a target is in a shard of the vocabulary; ignored_target: nowhere.

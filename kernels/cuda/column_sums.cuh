@@ -15,9 +15,9 @@
 
 namespace rheo::inline v0::cuda {
 
-inline constexpr int column_chunks = 8;    // 128 bytes of a row
-inline constexpr int column_lanes = 32;    // rows that are read side by side
-inline constexpr int column_rows = 256;    // rows of a block
+inline constexpr int column_chunks = 8;  // 128 bytes of a row
+inline constexpr int column_lanes = 32;  // rows that are read side by side
+inline constexpr int column_rows = 256;  // rows of a block
 inline constexpr int column_threads = column_chunks * column_lanes;
 inline constexpr int columns_in_flight = 4;
 

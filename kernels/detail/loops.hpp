@@ -61,9 +61,9 @@ struct loop_table {
     void (*probabilities)(count_t n, float scale, float log_sum, float* scores);
     void (*score_gradient)(count_t n, float const* p, float mean, float scale, float* dp);  // dp = p (dp - mean) scale
     double (*log_sum_exp)(count_t n, float const* x);
-    double (*sum_of_exp)(count_t n, float const* x, float* largest);  // of exp(x - largest)
+    double (*sum_of_exp)(count_t n, float const* x, float* largest);                    // of exp(x - largest)
     double (*joined_log_sum_exp)(count_t n, double const* sums, float const* largest);  // of n parts of a row
-    void (*exp_minus)(count_t n, float const* x, float shift, float* y);  // y = exp(x - shift)
+    void (*exp_minus)(count_t n, float const* x, float shift, float* y);                // y = exp(x - shift)
     // exact sums
     std::uint32_t (*largest_magnitude)(count_t n, float const* g);  // the bits of the largest |g|; not-a-number is largest
     void (*add_fixed)(count_t n, float const* g, double scale, std::int64_t* sums);

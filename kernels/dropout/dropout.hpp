@@ -31,7 +31,7 @@ struct row_part {
 struct dropout {
     double probability = 0;  ///< of an element becoming zero, 0 <= p < 1
     random_key key{};
-    row_part rows{};         ///< of the unsliced tensor, whose elements draw
+    row_part rows{};                        ///< of the unsliced tensor, whose elements draw
     random_stream const* stream = nullptr;  ///< on a device: where stream_of(key) lies when the kernel runs; null: it is made of the key now
 
     friend constexpr bool operator==(dropout const&, dropout const&) = default;

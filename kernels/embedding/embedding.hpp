@@ -26,8 +26,8 @@ namespace rheo::inline v0 {
 template <dtype_policy Policy = fp32>
 struct embedding_forward_arguments {
     std::int64_t batch;
-    std::int64_t length;      ///< tokens of a sequence, or of the slice of it that the item is
-    std::int64_t first = 0;   ///< the position of the first of them
+    std::int64_t length;     ///< tokens of a sequence, or of the slice of it that the item is
+    std::int64_t first = 0;  ///< the position of the first of them
     std::int64_t width;
     std::int64_t vocabulary;
     std::int32_t const* tokens;               // [batch, length], each in 0 .. vocabulary-1
@@ -53,7 +53,7 @@ struct embedding_backward_weight_arguments {
     gradient_sum<Policy> position_gradient{};  // [at least first + length, width]; left out when sums is null
     std::int64_t token_begin = 0;              ///< token_gradient has rows token_begin .. token_end - 1 of the vocabulary; an end of 0: all
     std::int64_t token_end = 0;
-    std::int64_t position_begin = 0;           ///< positions that contribute; an end of 0: all
+    std::int64_t position_begin = 0;  ///< positions that contribute; an end of 0: all
     std::int64_t position_end = 0;
 };
 

@@ -51,8 +51,8 @@ using gradient_sum = gradient_sum_of<Policy.accumulate>;
 /// Adds the float gradient of one contribution to exact sums.
 struct exact_accumulate_arguments {
     std::int64_t count;
-    float const* gradient;                // [count]
-    gradient_sum_of<dtype::i64> target;   // [count]
+    float const* gradient;               // [count]
+    gradient_sum_of<dtype::i64> target;  // [count]
 };
 
 /// The same from a gradient that was stored in bfloat16.
@@ -74,7 +74,7 @@ struct exact_convert_arguments {
     std::int64_t count;
     std::int64_t const* sums;  // [count]
     int scale_log2;
-    float* gradient;           // [count]
+    float* gradient;  // [count]
 };
 
 namespace definition {

@@ -40,7 +40,7 @@ struct exact_rows_judge_arguments {
     std::int64_t rows;
     row_sum_state const* states;  // [rows]
     int contributions;
-    accumulator_state* verdict;   // [1], its scale means nothing
+    accumulator_state* verdict;  // [1], its scale means nothing
 };
 
 /// Chooses each row's scale for the next step, and begins it; a row that is not finite keeps its own.

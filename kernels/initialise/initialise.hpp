@@ -20,11 +20,11 @@ template <dtype_policy Policy = fp32>
 struct initialise_normal_arguments {
     std::uint64_t seed;
     tensor_id tensor;
-    std::int64_t first = 0;     ///< the sub-range's first element within the tensor
+    std::int64_t first = 0;  ///< the sub-range's first element within the tensor
     std::int64_t count;
     double mean = 0;
     double deviation;
-    master_t<Policy>* values;   // [count]
+    master_t<Policy>* values;  // [count]
 };
 
 template <dtype_policy Policy = fp32>

@@ -26,7 +26,7 @@ struct tile_grid {
     std::int64_t rows;
     std::int64_t columns;
 };
-inline constexpr tile_grid product_tiles{.rows = 256, .columns = 384};          ///< forward, input gradient
+inline constexpr tile_grid product_tiles{.rows = 256, .columns = 384};  ///< forward, input gradient
 /// Of the weight gradient, over the stored weight: wide, so that a tile's int64 sums lie in one piece of memory.
 inline constexpr tile_grid weight_gradient_tiles{.rows = 192, .columns = 3072};
 
@@ -36,13 +36,13 @@ struct linear_forward_arguments {
     std::int64_t in;
     std::int64_t out;
     weight_order order = weight_order::in_out;
-    storage_t<Policy> const* input;              // [rows, in]
-    storage_t<Policy> const* weight;             // [in, out] or [out, in]
-    storage_t<Policy> const* bias = nullptr;     // [out] or null
-    storage_t<Policy>* output = nullptr;         // [rows, out], the pre-activation when activated is given
-    storage_t<Policy>* activated = nullptr;      // [rows, out] = gelu(output), or null
-    compute_t<Policy>* partial = nullptr;        // [rows, out], where output is null: the product alone, not rounded
-    std::int64_t output_row = 0;                 ///< elements from row to row of output; 0: out. Nothing is activated, then
+    storage_t<Policy> const* input;           // [rows, in]
+    storage_t<Policy> const* weight;          // [in, out] or [out, in]
+    storage_t<Policy> const* bias = nullptr;  // [out] or null
+    storage_t<Policy>* output = nullptr;      // [rows, out], the pre-activation when activated is given
+    storage_t<Policy>* activated = nullptr;   // [rows, out] = gelu(output), or null
+    compute_t<Policy>* partial = nullptr;     // [rows, out], where output is null: the product alone, not rounded
+    std::int64_t output_row = 0;              ///< elements from row to row of output; 0: out. Nothing is activated, then
 };
 
 template <dtype_policy Policy = fp32>
@@ -51,12 +51,12 @@ struct linear_backward_input_arguments {
     std::int64_t in;
     std::int64_t out;
     weight_order order = weight_order::in_out;
-    storage_t<Policy> const* weight;           // [in, out] or [out, in]
-    storage_t<Policy> const* output_gradient;  // [rows, out]
+    storage_t<Policy> const* weight;              // [in, out] or [out, in]
+    storage_t<Policy> const* output_gradient;     // [rows, out]
     storage_t<Policy>* input_gradient = nullptr;  // [rows, in]
-    bool accumulate = false;                   ///< add to input_gradient, or to partial, instead of overwriting it
-    compute_t<Policy>* partial = nullptr;      // [rows, in], where input_gradient is null: not rounded
-    std::int64_t output_gradient_row = 0;      ///< elements from row to row of output_gradient; 0: out
+    bool accumulate = false;                      ///< add to input_gradient, or to partial, instead of overwriting it
+    compute_t<Policy>* partial = nullptr;         // [rows, in], where input_gradient is null: not rounded
+    std::int64_t output_gradient_row = 0;         ///< elements from row to row of output_gradient; 0: out
 };
 
 template <dtype_policy Policy = fp32>

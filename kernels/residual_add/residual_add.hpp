@@ -20,7 +20,7 @@ struct residual_add_forward_arguments {
     storage_t<Policy> const* stream;  // [rows, width]
     storage_t<Policy> const* branch;  // [rows, width]
     dropout drop{};
-    storage_t<Policy>* output;        // [rows, width], may be either input
+    storage_t<Policy>* output;  // [rows, width], may be either input
 };
 
 template <dtype_policy Policy = fp32>
@@ -29,7 +29,7 @@ struct residual_add_backward_arguments {
     std::int64_t width;
     storage_t<Policy> const* output_gradient;  // [rows, width], which is also the stream's gradient
     dropout drop{};
-    storage_t<Policy>* branch_gradient;        // [rows, width], may be output_gradient
+    storage_t<Policy>* branch_gradient;  // [rows, width], may be output_gradient
 };
 
 namespace definition {

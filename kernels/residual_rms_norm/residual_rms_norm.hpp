@@ -37,8 +37,8 @@ struct residual_rms_norm_backward_arguments {
     storage_t<Policy> const* output_gradient;            // [rows, width]
     storage_t<Policy> const* bypass_gradient = nullptr;  // [rows, width], of the sum as later operations use it, or null
     dropout drop{};
-    storage_t<Policy>* stream_gradient;                  // [rows, width], may be either gradient above
-    storage_t<Policy>* branch_gradient;                  // [rows, width], not one of the others
+    storage_t<Policy>* stream_gradient;  // [rows, width], may be either gradient above
+    storage_t<Policy>* branch_gradient;  // [rows, width], not one of the others
 };
 
 namespace definition {

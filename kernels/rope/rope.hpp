@@ -16,16 +16,16 @@ namespace rheo::inline v0 {
 
 template <dtype_policy Policy = fp32>
 struct rope_arguments {
-    std::int64_t rows;           ///< sequences times `length`
-    std::int64_t length;         ///< tokens of a sequence, or of the slice of it that the item is; row r has position first + r % length
+    std::int64_t rows;    ///< sequences times `length`
+    std::int64_t length;  ///< tokens of a sequence, or of the slice of it that the item is; row r has position first + r % length
     std::int64_t first = 0;
-    std::int64_t turned;         ///< heads of q and k together
-    std::int64_t kept;           ///< heads of v
-    std::int64_t head_width;     ///< even
+    std::int64_t turned;             ///< heads of q and k together
+    std::int64_t kept;               ///< heads of v
+    std::int64_t head_width;         ///< even
     compute_t<Policy> const* table;  // [at least first + length, 2, head_width / 2]: cosines, then sines
     storage_t<Policy> const* input;  // [rows, (turned + kept) * head_width]
     storage_t<Policy>* output;       // the same, may be input
-    bool back = false;           ///< the other way round, for gradients
+    bool back = false;               ///< the other way round, for gradients
 };
 
 namespace definition {

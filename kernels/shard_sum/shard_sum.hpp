@@ -27,10 +27,10 @@ template <dtype_policy Policy = fp32>
 struct shard_sum_arguments {
     std::int64_t rows;
     std::int64_t width;
-    std::int64_t count;  ///< of nodes
+    std::int64_t count;                                                                      ///< of nodes
     std::array<shard_node<compute_t<Policy>>, static_cast<std::size_t>(most_shards)> nodes;  ///< in the order of their shards
-    storage_t<Policy> const* bias = nullptr;  // [width], or null
-    storage_t<Policy>* output = nullptr;      // [rows, width], of the stored type; or null
+    storage_t<Policy> const* bias = nullptr;                                                 // [width], or null
+    storage_t<Policy>* output = nullptr;                                                     // [rows, width], of the stored type; or null
     compute_t<Policy>* node = nullptr;  // [rows, width], where output is null: the sum as a node, without bias and rounding; may be the first node's values
 };
 

@@ -22,10 +22,10 @@ enum class stored_form : std::uint8_t { checkpoint, distributed };
 
 struct conversion {
     stored_state from;
-    array_layout layout;         ///< of the tensors of `from`: see fit_layout
+    array_layout layout;  ///< of the tensors of `from`: see fit_layout
     stored_form form = stored_form::checkpoint;
-    bytes memory{64 << 20};      ///< most bytes of values that are held at once
-    std::filesystem::path out;   ///< the folder that is made
+    bytes memory{64 << 20};              ///< most bytes of values that are held at once
+    std::filesystem::path out;           ///< the folder that is made
     std::optional<state_digest> said{};  ///< of the state, scales included, where files keep it apart from their pieces
 };
 
@@ -33,8 +33,8 @@ struct converted {
     std::size_t files = 0;
     std::size_t boxes = 0;
     bytes size{0};
-    state_digest digest;      ///< of the state, scales included
-    bool is_as_said = true;   ///< `said` is its digest; otherwise the fingerprint was left out: any run may begin with this state
+    state_digest digest;     ///< of the state, scales included
+    bool is_as_said = true;  ///< `said` is its digest; otherwise the fingerprint was left out: any run may begin with this state
 };
 
 /// @throws exit_error usage: `out` is there, or its name is another step's; memory below the longest row; boxes beyond what a manifest has.

@@ -21,9 +21,9 @@
 namespace rheo::inline v0 {
 
 struct stored_tensor {
-    layout_tensor about;                             ///< name, shape, bytes of an element by role
+    layout_tensor about;                            ///< name, shape, bytes of an element by role
     std::array<std::string, tensor_roles> dtype{};  ///< as safetensors calls them; empty: no such role
-    int dimensions = 0;  ///< that it has in files: 0 for a scalar, 1 for a vector, which may be a matrix of one row here
+    int dimensions = 0;                             ///< that it has in files: 0 for a scalar, 1 for a vector, which may be a matrix of one row here
 
     friend bool operator==(stored_tensor const&, stored_tensor const&) = default;
 };
@@ -44,8 +44,8 @@ struct stored_state {
     std::filesystem::path folder;
     std::vector<std::filesystem::path> files;
     std::vector<stored_tensor> tensors;
-    std::vector<stored_piece> pieces;           ///< ascending by file
-    std::optional<checkpoint_manifest> about{}; ///< what else belongs to the state, without its files; none: it is arrays only
+    std::vector<stored_piece> pieces;            ///< ascending by file
+    std::optional<checkpoint_manifest> about{};  ///< what else belongs to the state, without its files; none: it is arrays only
 };
 
 /// What a checkpoint of rheo holds. @throws exit_error for a name that a layout has no room for

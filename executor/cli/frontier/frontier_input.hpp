@@ -21,7 +21,7 @@ struct frontier_input {
     any_schedule schedule;
     rheo::profile measured;  // profile alone is the command
     frontier_request request;
-    seconds shortest;        ///< time of a computation of the profile
+    seconds shortest;  ///< time of a computation of the profile
 };
 
 /// Reads the profile, too. @throws exit_error

@@ -21,17 +21,17 @@ inline constexpr int table_rows = 10;
 struct frontier_study {
     rheo::program program;
     watts blocking;
-    made_network made;       ///< by the hull
-    rheo::frontier hull;     ///< without plans where it was carried over from a shorter program
-    rheo::frontier curve;    ///< what is shown: that of the fit
+    made_network made;     ///< by the hull
+    rheo::frontier hull;   ///< without plans where it was carried over from a shorter program
+    rheo::frontier curve;  ///< what is shown: that of the fit
     real_frontier real;
-    clocked_plan highest;    ///< all at the highest clock
-    clocked_plan fastest;    ///< each at its fastest clock
+    clocked_plan highest;  ///< all at the highest clock
+    clocked_plan fastest;  ///< each at its fastest clock
     clocked_plan chosen;
-    joules bound;            ///< no plan for the chosen deadline takes less
-    std::string unproved;    ///< why the hull's plan at that deadline is not proved to be optimal; empty when it is
-    seconds until;           ///< when the straggler is done; 0: no straggler
-    bool fitted = false;     ///< the curve is not that of what was measured
+    joules bound;          ///< no plan for the chosen deadline takes less
+    std::string unproved;  ///< why the hull's plan at that deadline is not proved to be optimal; empty when it is
+    seconds until;         ///< when the straggler is done; 0: no straggler
+    bool fitted = false;   ///< the curve is not that of what was measured
     bool carried_over = false;
 
     /// The energy of an iteration of all devices, which wait until its own end, or until others are done.

@@ -20,10 +20,10 @@ namespace rheo::cli {
 
 namespace {
 
-constexpr int most_lines = 128;      ///< of a matrix; beyond, lines are nodes or groups of ranks
+constexpr int most_lines = 128;  ///< of a matrix; beyond, lines are nodes or groups of ranks
 constexpr std::size_t most_rounds = 24;
-constexpr double side = 260.0;       ///< of a matrix
-constexpr double bar = 36.0;         ///< room for the longest bar
+constexpr double side = 260.0;  ///< of a matrix
+constexpr double bar = 36.0;    ///< room for the longest bar
 constexpr double margin = 40.0;
 constexpr double panel = side + bar + margin + 20.0;
 constexpr double top = 60.0;

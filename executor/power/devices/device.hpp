@@ -20,10 +20,10 @@ namespace rheo::inline v0::power {
 
 /// Why a device runs below the clock that was asked for, now. All false: it does not.
 struct throttling {
-    bool power = false;    ///< a power limit
-    bool thermal = false;  ///< too hot
-    bool hardware = false; ///< brake, or a slowdown of unknown cause
-    bool group = false;    ///< held to the clock of other devices
+    bool power = false;     ///< a power limit
+    bool thermal = false;   ///< too hot
+    bool hardware = false;  ///< brake, or a slowdown of unknown cause
+    bool group = false;     ///< held to the clock of other devices
 
     explicit constexpr operator bool() const { return power || thermal || hardware || group; }
     friend constexpr bool operator==(throttling, throttling) = default;
@@ -31,13 +31,13 @@ struct throttling {
 
 template <class Device>
 concept PowerDevice = std::movable<Device> && requires(Device& device, megahertz clock) {
-    { device.name() } -> std::convertible_to<std::string>;                        ///< for people
-    { device.key() } -> std::convertible_to<std::string>;                         ///< the same in all processes of the host, and of no other device
-    { device.clocks() } -> std::same_as<device_result<std::vector<megahertz>>>;          ///< that can be locked, highest first
-    { device.may_lock() } -> std::same_as<device_result<done>>;                          ///< permission as far as it shows without touching a clock
-    { device.lock(clock) } -> std::same_as<device_result<done>>;                         ///< one of clocks()
-    { device.restore() } -> std::same_as<device_result<done>>;  ///< to what was there when the device was opened, or the driver's default
-    { device.original() } -> std::same_as<restoration>;  ///< the same as a value; empty: nothing is left behind
+    { device.name() } -> std::convertible_to<std::string>;                       ///< for people
+    { device.key() } -> std::convertible_to<std::string>;                        ///< the same in all processes of the host, and of no other device
+    { device.clocks() } -> std::same_as<device_result<std::vector<megahertz>>>;  ///< that can be locked, highest first
+    { device.may_lock() } -> std::same_as<device_result<done>>;                  ///< permission as far as it shows without touching a clock
+    { device.lock(clock) } -> std::same_as<device_result<done>>;                 ///< one of clocks()
+    { device.restore() } -> std::same_as<device_result<done>>;                   ///< to what was there when the device was opened, or the driver's default
+    { device.original() } -> std::same_as<restoration>;                          ///< the same as a value; empty: nothing is left behind
     { device.clock_now() } -> std::same_as<device_result<megahertz>>;
     { device.energy() } -> std::same_as<device_result<joules>>;  ///< since some moment in the past; never falls
     { device.throttled() } -> std::same_as<device_result<throttling>>;

@@ -16,15 +16,15 @@ namespace rheo::inline v0::power {
 struct emulated_device::state {
     emulated_options options;
     std::map<std::pair<int, instruction_kind>, std::vector<clock_option>> rows;  ///< highest clock first
-    std::vector<megahertz> clocks;                          ///< highest first
+    std::vector<megahertz> clocks;                                               ///< highest first
 
     mutable std::mutex mutex;  // of all below
     megahertz clock{};
-    megahertz next{};          ///< requested; it is there from `from` on
+    megahertz next{};  ///< requested; it is there from `from` on
     seconds from{};
     seconds begun{};
-    seconds busy{};            ///< spent in computations since then
-    joules counted{};          ///< by them
+    seconds busy{};    ///< spent in computations since then
+    joules counted{};  ///< by them
     joules reported{};
 
     /// Keeps the options of every computation of the profile, highest clock first.

@@ -51,7 +51,7 @@ public:
     device_result<std::vector<megahertz>> clocks() const;
     device_result<done> may_lock() const { return done{}; }
     device_result<done> lock(megahertz clock);  ///< refused: none of clocks()
-    device_result<done> restore();             ///< to the highest
+    device_result<done> restore();              ///< to the highest
     restoration original() const { return {}; }
     device_result<megahertz> clock_now() const;
     device_result<joules> energy() const;

@@ -18,7 +18,7 @@ struct found_device {
     std::string key;
     clock_rung rung = clock_rung::advise_only;
     std::string message;  ///< on which rung it is, and why not higher
-    std::string energy;    ///< empty: it can be read; else why not
+    std::string energy;   ///< empty: it can be read; else why not
 };
 
 struct found_devices {

@@ -25,9 +25,9 @@ constexpr std::string_view name_of(clock_rung rung)
 
 struct ladder_config {
     bool direct = true;
-    std::string zeusd{};      ///< its socket; empty: none (power/zeusd.hpp: zeusd_socket())
-    std::string pci_address{};///< of the device, by which zeusd's is found; empty: it is no GPU
-    std::string lock_command{};  ///< for the shell, with {device} and {mhz}; empty: none
+    std::string zeusd{};            ///< its socket; empty: none (power/zeusd.hpp: zeusd_socket())
+    std::string pci_address{};      ///< of the device, by which zeusd's is found; empty: it is no GPU
+    std::string lock_command{};     ///< for the shell, with {device} and {mhz}; empty: none
     std::string restore_command{};  ///< the one that undoes it, with {device}
 };
 
@@ -59,9 +59,9 @@ private:
     explicit clock_ladder(any_power_device device) : device_{std::move(device)} {}
 
     any_power_device device_;
-    std::vector<step> steps_;        ///< that work, highest first
-    std::size_t at_ = 0;             ///< steps_.size(): advise only
-    std::vector<std::string> above_; ///< why not the rungs above
+    std::vector<step> steps_;         ///< that work, highest first
+    std::size_t at_ = 0;              ///< steps_.size(): advise only
+    std::vector<std::string> above_;  ///< why not the rungs above
 };
 
 /// The highest rung that works for this device, with those below it that do.

@@ -53,12 +53,12 @@ private:
     frontier_cache* frontiers_;
     records* record_;
     launch_clock clock_;
-    stragglers stragglers_;              ///< the same on every rank that has committed the same steps
+    stragglers stragglers_;  ///< the same on every rank that has committed the same steps
     chosen_clocks chosen_{};
-    bool are_chosen_ = false;            ///< since the members and who is slow have changed the last time
-    bool are_precomputed_ = false;       ///< or are being
+    bool are_chosen_ = false;       ///< since the members and who is slow have changed the last time
+    bool are_precomputed_ = false;  ///< or are being
     std::string noted_;
-    std::vector<kind_clock> carried_;    ///< of this rank's row in chosen_
+    std::vector<kind_clock> carried_;  ///< of this rank's row in chosen_
     std::vector<megahertz> carried_row_;
 };
 

@@ -21,7 +21,7 @@ namespace rheo::inline v0 {
 
 /// What all members know at the end of a section.
 struct members_after_step {
-    step_id step;                         ///< steps committed after this section
+    step_id step;  ///< steps committed after this section
     membership_plan const& in_force;
     std::vector<rank_id> const& staying;  ///< members without those that leave, ascending
     bool is_reporter = false;             ///< this rank

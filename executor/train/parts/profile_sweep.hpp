@@ -54,17 +54,17 @@ private:
     rank_device* device_;
     records* record_;
     clock_sweep sweep_;
-    sweep_rows rows_;                      ///< measured by this rank
-    std::vector<megahertz> clocks_;        ///< of this rank's device
-    std::size_t common_clocks_ = 1;        ///< that every rank has, reduced
+    sweep_rows rows_;                ///< measured by this rank
+    std::vector<megahertz> clocks_;  ///< of this rank's device
+    std::size_t common_clocks_ = 1;  ///< that every rank has, reduced
     std::vector<megahertz> row_;
-    std::optional<sweep_rows> gathered_;   ///< of all ranks; counts when the attempt is settled
+    std::optional<sweep_rows> gathered_;  ///< of all ranks; counts when the attempt is settled
     bool is_written_ = false;
-    joules computing_{};                   ///< what computations of all ranks drew in the last section, reduced
-    joules counted_{};                     ///< by this rank's device, when totals were reduced the last time
-    joules drawn_{};                       ///< from the time before that until then
+    joules computing_{};  ///< what computations of all ranks drew in the last section, reduced
+    joules counted_{};    ///< by this rank's device, when totals were reduced the last time
+    joules drawn_{};      ///< from the time before that until then
     seconds reduced_at_;
-    seconds interval_;                     ///< as long as that took
+    seconds interval_;  ///< as long as that took
 };
 
 }  // namespace rheo::inline v0

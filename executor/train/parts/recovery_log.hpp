@@ -19,9 +19,9 @@ namespace rheo::inline v0 {
 
 /// What a merge moved and what it left to compute.
 struct merge_account {
-    bytes moved{};                                  ///< of accumulators, all ranks
-    std::optional<std::int64_t> pairs_of_step{};    ///< (use, item) pairs of a whole step; none: nothing is left to compute
-    bool goes_on = false;                           ///< members leave: another round of the same recovery follows
+    bytes moved{};                                ///< of accumulators, all ranks
+    std::optional<std::int64_t> pairs_of_step{};  ///< (use, item) pairs of a whole step; none: nothing is left to compute
+    bool goes_on = false;                         ///< members leave: another round of the same recovery follows
 };
 
 class recovery_log {
@@ -60,11 +60,11 @@ private:
     records* record_;
     launch_clock clock_;
     std::optional<recovery_record> open_;
-    std::string change_;                      ///< of the plan, not merged yet
-    std::vector<rank_id> before_;             ///< members when it began
-    seconds progress_;                        ///< when this rank last got something done
+    std::string change_;           ///< of the plan, not merged yet
+    std::vector<rank_id> before_;  ///< members when it began
+    seconds progress_;             ///< when this rank last got something done
     seconds merged_at_;
-    bytes copied_for_departing_{};            ///< in the round before the shrink, in the same record
+    bytes copied_for_departing_{};  ///< in the round before the shrink, in the same record
     int recoveries_ = 0;
 };
 

@@ -13,7 +13,7 @@
 namespace rheo::inline v0 {
 
 struct reduction_part {
-    int number = 0;                  ///< among all parts of the plan: messages carry it
+    int number = 0;  ///< among all parts of the plan: messages carry it
     std::size_t unit = 0;
     reduction_unit sums{};           ///< of the unit, the tensors with these holders
     std::vector<rank_id> holders{};  ///< ascending

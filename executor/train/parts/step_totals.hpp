@@ -41,27 +41,27 @@ struct step_totals {
     }
 
     // the largest of each
-    std::vector<double> squares;           ///< tensor -> sum of squares of its reduced gradient, finite
-    std::vector<float> magnitudes;         ///< scale -> the largest |g| of all contributions, finite
-    std::vector<double> slowness;          ///< member -> how many times as long as by the profile it took; 0: not known
-    std::vector<double> meter_known;       ///< metered rank -> 1 when any rank knows its count
-    std::vector<double> meter_count;       ///< metered rank -> joules that its device has counted
+    std::vector<double> squares;                ///< tensor -> sum of squares of its reduced gradient, finite
+    std::vector<float> magnitudes;              ///< scale -> the largest |g| of all contributions, finite
+    std::vector<double> slowness;               ///< member -> how many times as long as by the profile it took; 0: not known
+    std::vector<double> meter_known;            ///< metered rank -> 1 when any rank knows its count
+    std::vector<double> meter_count;            ///< metered rank -> joules that its device has counted
     std::optional<std::size_t> changed_file{};  ///< number of a data file that was changed in place
 
     // any
-    bool overflow = false;                 ///< a contribution overflowed its scale
+    bool overflow = false;  ///< a contribution overflowed its scale
     bool stop_requested = false;
     bool checkpoint_wanted = false;
-    bool reshape_requested = false;        ///< `rheo reshape` has requested a change of the plan
-    std::vector<bool> leaving;             ///< member -> it asks to leave after the step
+    bool reshape_requested = false;  ///< `rheo reshape` has requested a change of the plan
+    std::vector<bool> leaving;       ///< member -> it asks to leave after the step
 
     std::optional<not_finite_place> not_finite{};  ///< the first
     std::size_t device_clocks = 0;                 ///< that the device with the fewest has
 
     // sums
     loss_sum loss{};
-    std::int64_t contributions = 0;        ///< (use, item) pairs of the section
-    nanojoules computing{};                ///< what computations drew
+    std::int64_t contributions = 0;  ///< (use, item) pairs of the section
+    nanojoules computing{};          ///< what computations drew
 
     /// Targets of the step, at least one.
     double targets() const;

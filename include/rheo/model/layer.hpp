@@ -30,10 +30,10 @@ struct parameter {
 struct layer_description {
     std::string_view name{};
     std::string_view prefix{};  ///< of its parameters' names; `#` stands for the ordinal
-    int ordinal = 0;          ///< how many layers of this prefix come before it in the model
-    int in_width = 0;         ///< of slot 0; 0: the layer reads tokens
-    int out_width = 0;        ///< of the last slot written; 0: the layer ends in the loss
-    int output = no_slot;     ///< the slot that goes to the next layer
+    int ordinal = 0;            ///< how many layers of this prefix come before it in the model
+    int in_width = 0;           ///< of slot 0; 0: the layer reads tokens
+    int out_width = 0;          ///< of the last slot written; 0: the layer ends in the loss
+    int output = no_slot;       ///< the slot that goes to the next layer
     fixed_vector<op, 16> ops{};
     fixed_vector<int, 16> slot_widths{};
     fixed_vector<parameter, 16> parameters{};

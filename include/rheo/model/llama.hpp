@@ -16,7 +16,7 @@ struct llama_shape {
     int context = 128;  ///< longest sequence, in tokens
     int width = 64;
     int heads = 4;
-    int kv_heads = 2;   ///< of keys and values, a divisor of heads
+    int kv_heads = 2;  ///< of keys and values, a divisor of heads
     int blocks = 2;
     int mlp_width = 176;
     int rope_base = 10000;

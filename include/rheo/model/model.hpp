@@ -31,9 +31,9 @@ struct repeat {};
 /// Why a list of layers is no model, and where.
 struct model_error {
     enum class kind { none, empty, does_not_read_tokens, widths_differ, does_not_end_in_loss, layer_does_not_fit, loss_is_narrow } error = kind::none;
-    int layer = 0;  ///< the culprit
-    int gives = 0;  ///< columns that the layer before it writes; of a narrow loss: tokens that the first layer reads
-    int takes = 0;  ///< columns that it reads
+    int layer = 0;         ///< the culprit
+    int gives = 0;         ///< columns that the layer before it writes; of a narrow loss: tokens that the first layer reads
+    int takes = 0;         ///< columns that it reads
     layer_error within{};  ///< what does not fit within the layer
 
     friend constexpr bool operator==(model_error const&, model_error const&) = default;

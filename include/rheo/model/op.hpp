@@ -18,20 +18,20 @@
 namespace rheo::inline v0 {
 
 enum class op_kind : std::uint8_t {
-    embedding,      ///< tokens -> z[0]: token table, + position table where there is one, dropout
-    layer_norm,     ///< x[0] -> z[0]
-    linear,         ///< x[0] -> z[0]: x W + bias
-    gelu,           ///< x[0] -> z[0]
-    attention,      ///< x[0] (q, k, v side by side) -> z[0]: causal, many heads, fewer of k and v or as many, dropout on probabilities
-    residual_add,   ///< x[0] + dropout(x[1]) -> z[0]
-    unembed,        ///< x[0] -> z[0]: logits, x W^T
-    cross_entropy,  ///< x[0] and targets -> loss
-    linear_gelu,    ///< fused: x[0] -> z[0] before, z[1] after the activation
-    residual_norm,  ///< fused: x[0] + dropout(x[1]) -> z[0], its norm -> z[1]
-    loss_gradient,  ///< fused: cross_entropy that leaves its gradient in place of the logits
-    rms_norm,       ///< x[0] -> z[0]
-    rope,           ///< x[0] (q, k, v side by side) -> z[0]: queries and keys turned by their positions
-    swiglu,         ///< x[0] (gate and value side by side) -> z[0]
+    embedding,          ///< tokens -> z[0]: token table, + position table where there is one, dropout
+    layer_norm,         ///< x[0] -> z[0]
+    linear,             ///< x[0] -> z[0]: x W + bias
+    gelu,               ///< x[0] -> z[0]
+    attention,          ///< x[0] (q, k, v side by side) -> z[0]: causal, many heads, fewer of k and v or as many, dropout on probabilities
+    residual_add,       ///< x[0] + dropout(x[1]) -> z[0]
+    unembed,            ///< x[0] -> z[0]: logits, x W^T
+    cross_entropy,      ///< x[0] and targets -> loss
+    linear_gelu,        ///< fused: x[0] -> z[0] before, z[1] after the activation
+    residual_norm,      ///< fused: x[0] + dropout(x[1]) -> z[0], its norm -> z[1]
+    loss_gradient,      ///< fused: cross_entropy that leaves its gradient in place of the logits
+    rms_norm,           ///< x[0] -> z[0]
+    rope,               ///< x[0] (q, k, v side by side) -> z[0]: queries and keys turned by their positions
+    swiglu,             ///< x[0] (gate and value side by side) -> z[0]
     residual_rms_norm,  ///< fused: x[0] + dropout(x[1]) -> z[0], its norm -> z[1]
 };
 
@@ -41,9 +41,9 @@ inline constexpr int no_parameter = -1;
 struct op {
     op_kind kind{};
     op_id id{};
-    std::array<int, 2> x{no_slot, no_slot};                      ///< slots read
-    std::array<int, 2> z{no_slot, no_slot};                      ///< slots written
-    std::array<int, 2> parameters{no_parameter, no_parameter};   ///< of the layer's list
+    std::array<int, 2> x{no_slot, no_slot};                     ///< slots read
+    std::array<int, 2> z{no_slot, no_slot};                     ///< slots written
+    std::array<int, 2> parameters{no_parameter, no_parameter};  ///< of the layer's list
     int in_width = 0;
     int out_width = 0;
     int heads = 0;
@@ -79,12 +79,12 @@ constexpr saved_elements saved_by(op const& o, microbatch_shape shape)
 {
     switch (o.kind) {
     case op_kind::layer_norm:
-    case op_kind::residual_norm: return {2 * rows(shape)};          // mean and 1/deviation of each row
-    case op_kind::attention:                                        // log-sum-exp of each query; gradients of keys and values from later slices
+    case op_kind::residual_norm: return {2 * rows(shape)};  // mean and 1/deviation of each row
+    case op_kind::attention:                                // log-sum-exp of each query; gradients of keys and values from later slices
         return {o.heads * rows(shape), shape.slices > 1 ? (o.in_width - o.out_width) * rows(shape) : 0};
     case op_kind::rms_norm:
-    case op_kind::residual_rms_norm:                                // 1/root of the mean square of each row
-    case op_kind::cross_entropy: return {rows(shape)};              // log-sum-exp of each row
+    case op_kind::residual_rms_norm:                    // 1/root of the mean square of each row
+    case op_kind::cross_entropy: return {rows(shape)};  // log-sum-exp of each row
     default: return {};
     }
 }

@@ -22,7 +22,7 @@ namespace rheo::inline v0 {
 enum class recompute_level : std::uint8_t {
     none,
     cheap,  ///< what operations without matrix products wrote
-    full,    ///< all but the layer's input and output
+    full,   ///< all but the layer's input and output
 };
 
 constexpr std::string_view name_of(recompute_level how)

@@ -24,7 +24,7 @@ struct layer_profile {
     bytes per_microbatch;               ///< activations kept from its forward to its backward
     bytes boundary;                     ///< the message when the model is cut after this layer
     std::vector<seconds> all_reduce{};  ///< entry d - 2: in each direction, when d devices of a node share the layer
-    bytes recompute_buffer{};                 ///< of an item in its backward, when not all that was computed is kept
+    bytes recompute_buffer{};           ///< of an item in its backward, when not all that was computed is kept
     bytes input{};                      ///< of per_microbatch, what the layer before computed: a stage of both keeps it once. 0: not known
     bytes kept_gradients{};             ///< of a microbatch, between the halves of its split backward
     int tied_to = -1;                   ///< an earlier layer with a parameter of this one

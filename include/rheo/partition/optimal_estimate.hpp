@@ -51,8 +51,8 @@ constexpr void append_earliest(std::vector<layer_id>& bounds, std::vector<std::i
 
 /// What both ways of asking share: one number of stages, or all up to one.
 struct estimate_tables {
-    partition_table from;                              ///< [stages][first layer]: of the layers from there on
-    std::vector<std::vector<std::int64_t>> up_to;      ///< [stages][layer]: of the layers before it
+    partition_table from;                          ///< [stages][first layer]: of the layers from there on
+    std::vector<std::vector<std::int64_t>> up_to;  ///< [stages][layer]: of the layers before it
 };
 
 template <class OnlyWhenCalled = void>

@@ -38,8 +38,8 @@ struct makespan_split {
     std::vector<int> devices{};  ///< per stage
     int ranks = 0;               ///< of the schedule's program: stages, or all devices where ranks have several
     seconds makespan{};
-    seconds bound{};             ///< no cuts take less: proven
-    int explored = 0;            ///< partial cuts whose makespan was computed
+    seconds bound{};   ///< no cuts take less: proven
+    int explored = 0;  ///< partial cuts whose makespan was computed
 
     friend constexpr bool operator==(makespan_split const&, makespan_split const&) = default;
     constexpr bool is_optimal() const { return bound == makespan; }

@@ -17,8 +17,8 @@
 namespace rheo::inline v0 {
 
 struct layer_memory {
-    bytes persistent;       ///< parameters, gradients, optimizer
-    bytes per_microbatch;   ///< activations between forward and backward
+    bytes persistent;      ///< parameters, gradients, optimizer
+    bytes per_microbatch;  ///< activations between forward and backward
 
     friend constexpr bool operator==(layer_memory, layer_memory) = default;
 };
@@ -36,7 +36,7 @@ constexpr in_flight in_flight_gpipe(int microbatches) { return {microbatches, mi
 
 /// The rule; made by stage_memory_limit.
 struct stage_memory {
-    std::vector<std::int64_t> persistent_before;      ///< of the layers before each layer
+    std::vector<std::int64_t> persistent_before;  ///< of the layers before each layer
     std::vector<std::int64_t> per_microbatch_before;
     in_flight flight;
     bytes limit;

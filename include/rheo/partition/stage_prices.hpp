@@ -30,15 +30,15 @@ struct tied_state {
 };
 
 struct stage_prices {
-    std::vector<std::vector<std::int64_t>> forward_before;   ///< [devices - 1][layer], nanoseconds
+    std::vector<std::vector<std::int64_t>> forward_before;  ///< [devices - 1][layer], nanoseconds
     std::vector<std::vector<std::int64_t>> backward_before;
-    std::vector<std::int64_t> send_after;                    ///< layer -> its message to the next one, nanoseconds
-    std::vector<std::int64_t> persistent_before;             ///< bytes
-    std::vector<std::int64_t> per_microbatch_before;         ///< without the layers' inputs
-    std::vector<std::int64_t> boundary_after{};              ///< layer -> its message to the next one, bytes
-    std::vector<std::int64_t> input_of{};                    ///< layer -> of its activations, what a stage that begins with it keeps besides, bytes
+    std::vector<std::int64_t> send_after;             ///< layer -> its message to the next one, nanoseconds
+    std::vector<std::int64_t> persistent_before;      ///< bytes
+    std::vector<std::int64_t> per_microbatch_before;  ///< without the layers' inputs
+    std::vector<std::int64_t> boundary_after{};       ///< layer -> its message to the next one, bytes
+    std::vector<std::int64_t> input_of{};             ///< layer -> of its activations, what a stage that begins with it keeps besides, bytes
     std::vector<std::int64_t> kept_gradients_before{};
-    std::vector<std::int64_t> recompute_buffer{};                  ///< layer -> bytes
+    std::vector<std::int64_t> recompute_buffer{};  ///< layer -> bytes
     std::vector<tied_state> ties{};
 
     constexpr int layers() const { return static_cast<int>(persistent_before.size()) - 1; }
@@ -73,7 +73,7 @@ struct stage_prices {
 
     constexpr bytes state(layer_span span) const { return state(array_view{&span, 1}); }
     constexpr bytes activations(layer_span span) const { return {difference(per_microbatch_before, span) + input_of[at(span.begin)]}; }  ///< of a microbatch
-    constexpr bytes kept_gradients(layer_span span) const { return {difference(kept_gradients_before, span)}; }                        ///< the same
+    constexpr bytes kept_gradients(layer_span span) const { return {difference(kept_gradients_before, span)}; }                          ///< the same
 
     /// Of a device that holds all these layers.
     constexpr bytes state(array_view<layer_span const> held) const

@@ -16,7 +16,7 @@
 namespace rheo::inline v0 {
 
 struct pipeline_cost {
-    seconds fixed;           ///< paid once when there is any microbatch
+    seconds fixed;  ///< paid once when there is any microbatch
     seconds per_microbatch;
     int most_microbatches = std::numeric_limits<int>::max();  ///< that its memory has room for
 

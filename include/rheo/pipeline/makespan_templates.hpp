@@ -33,10 +33,10 @@
 namespace rheo::inline v0 {
 
 struct makespan_template {
-    int nodes;                ///< that an instance takes
+    int nodes;  ///< that an instance takes
     result<makespan_split> split;
-    any_schedule schedule;    ///< that it is cut for
-    std::string instead{};    ///< why that is not the one asked for; empty when it is
+    any_schedule schedule;  ///< that it is cut for
+    std::string instead{};  ///< why that is not the one asked for; empty when it is
     pipeline_cost cost{};
     bytes fullest{};          ///< of the devices, with the microbatches asked for
     int most_microbatches{};  ///< that fit, and any fewer, at least those it is cut for and at most as many as were asked about; 0: memory was not looked at
@@ -45,15 +45,15 @@ struct makespan_template {
 };
 
 struct makespan_templates_request {
-    any_schedule schedule;                 ///< what it cannot be made for at the microbatches below it is cut for at the fewest more that it can
-    size_range nodes;                      ///< sizes of templates
-    int microbatches;                      ///< that a pipeline runs in a step
-    int most_microbatches;                 ///< the step's: no pipeline runs more
-    std::optional<bytes> device_memory{};  ///< of one device; none: not looked at
-    std::int64_t effort = 20'000'000;      ///< for each template, see makespan_request
+    any_schedule schedule;                    ///< what it cannot be made for at the microbatches below it is cut for at the fewest more that it can
+    size_range nodes;                         ///< sizes of templates
+    int microbatches;                         ///< that a pipeline runs in a step
+    int most_microbatches;                    ///< the step's: no pipeline runs more
+    std::optional<bytes> device_memory{};     ///< of one device; none: not looked at
+    std::int64_t effort = 20'000'000;         ///< for each template, see makespan_request
     std::optional<any_schedule> otherwise{};  ///< for sizes that the schedule, with other stages than one per rank, cannot have; none: these have no template
-    bool recompute = false;  ///< what does not fit into the memory may recompute activations; stages have one device then
-    int slices = 0;  ///< of sequences, for families that cut them; 0: their own choice
+    bool recompute = false;                   ///< what does not fit into the memory may recompute activations; stages have one device then
+    int slices = 0;                           ///< of sequences, for families that cut them; 0: their own choice
 };
 
 namespace detail {

@@ -26,7 +26,7 @@ namespace rheo::inline v0 {
 
 enum class membership_action {
     resume,  ///< with the new pipelines
-    stop,   ///< after a checkpoint, with exit code 75: too few ranks for a pipeline
+    stop,    ///< after a checkpoint, with exit code 75: too few ranks for a pipeline
 };
 
 struct membership_request {
@@ -36,17 +36,17 @@ struct membership_request {
     template_set_value const* ready;
     array_view<tensor_bytes const> tensors;
     recomposition_request wanted;
-    array_view<node_id const> nodes{};           ///< of each member; none: a node is a rank
-    int devices_per_node = 1;                   ///< above 1: where copies would share a node, pipelines are made of whole nodes instead
-    int reserved_spares = 0;                       ///< so many ranks wait for a loss, and are taken in before only as far as f + 1 pipelines need them
+    array_view<node_id const> nodes{};  ///< of each member; none: a node is a rank
+    int devices_per_node = 1;           ///< above 1: where copies would share a node, pipelines are made of whole nodes instead
+    int reserved_spares = 0;            ///< so many ranks wait for a loss, and are taken in before only as far as f + 1 pipelines need them
 };
 
 struct membership_decision {
     membership_action action;
-    result<recomposition> next;        ///< of the members that stay; why there is none when the job stops
-    bool replay;                       ///< something of the step is lost and redone
-    survivability afterwards;          ///< of what the new pipelines hold, safety copies not counted
-    std::vector<safety_copy> copies;   ///< kept up to date at every commit, while one node alone holds something
+    result<recomposition> next;       ///< of the members that stay; why there is none when the job stops
+    bool replay;                      ///< something of the step is lost and redone
+    survivability afterwards;         ///< of what the new pipelines hold, safety copies not counted
+    std::vector<safety_copy> copies;  ///< kept up to date at every commit, while one node alone holds something
     std::string message;              ///< for people
 
     friend constexpr bool operator==(membership_decision const&, membership_decision const&) = default;

@@ -27,7 +27,7 @@ struct recomposition {
     bool degraded = false;                       ///< fewer than f + 1 pipelines fit
     bytes moved{};                               ///< what the ranks with a place miss, held by anyone or not
     seconds time{};                              ///< estimate of an iteration
-    bool rebuilt = false;                           ///< all pipelines were rebuilt, not only those that were hit
+    bool rebuilt = false;                        ///< all pipelines were rebuilt, not only those that were hit
 
     friend constexpr bool operator==(recomposition const&, recomposition const&) = default;
 };

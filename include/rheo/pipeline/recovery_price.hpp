@@ -39,8 +39,8 @@ constexpr seconds time_to_next_loss(loss_model losses, int ranks)
 struct recovery_price {
     seconds until_next_loss;  ///< T / n
     bytes_per_second copy_rate;
-    seconds quickest;         ///< t*: the shortest step of all choices
-    bool redo_step;          ///< a step is redone
+    seconds quickest;  ///< t*: the shortest step of all choices
+    bool redo_step;    ///< a step is redone
 
     /// @pre quickest > 0, copy_rate > 0
     constexpr seconds operator()(seconds step, bytes moved) const

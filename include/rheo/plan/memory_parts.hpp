@@ -30,10 +30,10 @@ namespace rheo::inline v0 {
 
 struct memory_parts {
     parameter_bytes state{};
-    bytes activations{};     ///< of all items in flight
-    bytes kept_gradients{};  ///< at that moment, between the halves of split backwards
-    bytes recompute_buffer{};      ///< the region of what is dropped and recomputed
-    bytes workspace{};       ///< of backwards and kernels
+    bytes activations{};       ///< of all items in flight
+    bytes kept_gradients{};    ///< at that moment, between the halves of split backwards
+    bytes recompute_buffer{};  ///< the region of what is dropped and recomputed
+    bytes workspace{};         ///< of backwards and kernels
 
     friend constexpr bool operator==(memory_parts const&, memory_parts const&) = default;
 };
@@ -250,7 +250,7 @@ struct rank_flow {
     program const& run;
     pipeline_instance const& pipeline;
     int position;
-    std::vector<held_bytes> held{};  ///< by each stage, when nothing is recomputed
+    std::vector<held_bytes> held{};               ///< by each stage, when nothing is recomputed
     std::vector<std::array<bytes, 3>> dropped{};  ///< layer -> what it drops under each recompute_level
     bytes workspace{};
 };

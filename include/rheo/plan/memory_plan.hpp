@@ -19,8 +19,8 @@ namespace rheo::inline v0 {
 struct memory_plan {
     memory_parts parts{};
     std::vector<recompute_level> recompute_levels{};  ///< of each layer of the model; nothing for those of other ranks
-    flops recomputed_now{};  ///< for each microbatch, by all stages of the position
-    flops computed{};  ///< for each microbatch without that
+    flops recomputed_now{};                           ///< for each microbatch, by all stages of the position
+    flops computed{};                                 ///< for each microbatch without that
     bytes available{};
 
     constexpr bool fits() const { return total(parts) <= available; }
@@ -33,7 +33,7 @@ namespace detail {
 /// What is fixed while layers are chosen.
 struct memory_choice {
     rank_flow flow;
-    bytes available;  ///< for what flows
+    bytes available;             ///< for what flows
     std::vector<int> in_flight;  ///< layer -> items of it at most at once on the position
 
     template <class OnlyWhenCalled = void>

@@ -29,12 +29,12 @@ namespace rheo::inline v0 {
 /// Pipeline -> position -> the clock of each computation of that row of a whole step, in their order; 0 where none matters.
 using clocks_of_rows = std::vector<std::vector<std::vector<megahertz>>>;
 
-using marks_of_stages = std::vector<std::vector<bool>>;                          ///< pipeline -> stage -> whether it is meant
+using marks_of_stages = std::vector<std::vector<bool>>;                           ///< pipeline -> stage -> whether it is meant
 using levels_of_layers = std::vector<std::vector<std::vector<recompute_level>>>;  ///< pipeline -> position -> layer of the model
 
 /// What ranks drop in the forward and recompute in the backward: stages as a whole, or layers by their level, never both.
 struct plan_recompute {
-    bool every_stage = false;                 ///< evicts activations and recomputes them, see schedule/transform/recomputation.hpp
+    bool every_stage = false;   ///< evicts activations and recomputes them, see schedule/transform/recomputation.hpp
     marks_of_stages stages{};   ///< those that do; none: as every_stage says
     levels_of_layers levels{};  ///< see plan/memory_plan.hpp; none: nothing is recomputed by layers
 
@@ -45,10 +45,10 @@ struct plan {
     any_schedule schedule{};  ///< of all pipelines; files and messages have its name
     std::vector<pipeline_instance> pipelines;
     std::vector<std::vector<microbatch_work>> work;  ///< per pipeline, in the order in which it runs them
-    std::vector<rank_id> spares;  ///< members without a place, ascending
+    std::vector<rank_id> spares;                     ///< members without a place, ascending
     plan_recompute recompute{};
-    clocks_of_rows clocks{};  ///< none: clocks are left alone, see planner/plan_clocks.hpp
-    int slices = 1;  ///< of each microbatch along its sequence; every program is on this grid
+    clocks_of_rows clocks{};       ///< none: clocks are left alone, see planner/plan_clocks.hpp
+    int slices = 1;                ///< of each microbatch along its sequence; every program is on this grid
     optimizer_shards optimizer{};  ///< who keeps moments
 
     friend constexpr bool operator==(plan const&, plan const&) = default;

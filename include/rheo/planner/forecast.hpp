@@ -36,10 +36,10 @@ struct loss_outcome {
 /// Two ranks at once, all pairs: how many lead to what.
 struct pair_outcomes {
     int pairs = 0;
-    int as_wanted = 0;       ///< are survived with as many pipelines as wanted
-    int fewer = 0;           ///< leave fewer pipelines than wanted
-    int too_few = 0;         ///< leave too few ranks for a pipeline
-    int state_lost = 0;      ///< lose the last copy of a layer
+    int as_wanted = 0;   ///< are survived with as many pipelines as wanted
+    int fewer = 0;       ///< leave fewer pipelines than wanted
+    int too_few = 0;     ///< leave too few ranks for a pipeline
+    int state_lost = 0;  ///< lose the last copy of a layer
     bytes most_copied{};
 };
 
@@ -50,19 +50,19 @@ struct rank_memory {
 };
 
 struct forecast {
-    int microbatches = 0;                           ///< of a pipeline that the templates are cut for
+    int microbatches = 0;  ///< of a pipeline that the templates are cut for
     int node_size = 1;
-    std::string profile{};                          ///< the file that all times follow; empty: they are modelled
-    std::optional<seconds> step{};                  ///< of the plan; none where its pipelines were cut by hand
-    std::optional<step_parts> parts{};              ///< of that time; none if no ranks share a stage
+    std::string profile{};                            ///< the file that all times follow; empty: they are modelled
+    std::optional<seconds> step{};                    ///< of the plan; none where its pipelines were cut by hand
+    std::optional<step_parts> parts{};                ///< of that time; none if no ranks share a stage
     std::vector<makespan_template> templates{};       ///< sizes in ranks
     std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
     std::vector<result<instantiation>>
         instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one (time 0: not modelled); empty if ranks share stages
     std::vector<rank_memory> memory{};  ///< of every rank that has a place
     survivability as_it_stands{};
-    std::vector<loss_outcome> ranks{};  ///< each one alone
-    std::vector<loss_outcome> nodes{};  ///< each one alone; none when a node is a rank
+    std::vector<loss_outcome> ranks{};     ///< each one alone
+    std::vector<loss_outcome> nodes{};     ///< each one alone; none when a node is a rank
     std::optional<pair_outcomes> pairs{};  ///< not looked at for many ranks
 };
 

@@ -22,8 +22,8 @@ struct tried_degree {
 
 struct initial_plan {
     rheo::plan plan{};
-    seconds time{};         ///< modelled, of a step
-    bool degraded = false;  ///< fewer than failures + 1 pipelines
+    seconds time{};                       ///< modelled, of a step
+    bool degraded = false;                ///< fewer than failures + 1 pipelines
     std::vector<tried_degree> degrees{};  ///< that the planner compared; empty if the request set the degree
 
     friend bool operator==(initial_plan const&, initial_plan const&) = default;

@@ -37,7 +37,7 @@ namespace rheo::inline v0 {
 /// What clocks are chosen for.
 struct clock_request {
     frontier_request costs;
-    seconds deadline{};         ///< of a step; one that is earlier than the fastest plan asks for no loss of time
+    seconds deadline{};  ///< of a step; one that is earlier than the fastest plan asks for no loss of time
     switching_rule switching{};
 
     friend constexpr bool operator==(clock_request, clock_request) = default;
@@ -62,10 +62,10 @@ struct pipeline_frontier {
 /// Clocks for a plan.
 struct chosen_clocks {
     clocks_of_rows clocks;
-    seconds fastest;     ///< of a step with each computation at its fastest clock
-    joules at_highest;   ///< that all ranks with a place draw in a step with all at the highest clock, until that one ends
-    seconds time;        ///< of a step at these clocks
-    joules energy;       ///< that all ranks with a place draw in it, waiting included
+    seconds fastest;    ///< of a step with each computation at its fastest clock
+    joules at_highest;  ///< that all ranks with a place draw in a step with all at the highest clock, until that one ends
+    seconds time;       ///< of a step at these clocks
+    joules energy;      ///< that all ranks with a place draw in it, waiting included
 };
 
 namespace detail {

@@ -27,24 +27,24 @@ inline constexpr modelled_link link_between_ranks{{10e-6}, {5e9}};
 inline constexpr cluster_description processes_of_one_machine{1, {{50e9}, {5e9}, {}}, {{1e-6}, {5e9}}, link_between_ranks};
 
 struct planning_request {
-    any_schedule schedule;                          ///< plan.schedule; one_f_one_b{} for 1F1B
-    int microbatches = 8;                           ///< train.microbatches, per step
-    microbatch_shape microbatch{4, 64};             ///< train.microbatch, with train.slices
-    dtype_policy policy = fp32;                     ///< train.dtype and train.sums
-    std::vector<int> pipelines{};                   ///< plan.pipelines: ranks of each; empty: the planner chooses
-    tensor_degrees tensor{};                        ///< plan.tensor: ranks that share each stage; 0: the planner chooses
-    std::vector<int> layers{};                      ///< plan.layers: of each stage, pipelines one after the other; empty: the planner cuts
-    std::vector<int> shares{};                      ///< plan.shares: microbatches of each pipeline; empty: by speed
-    int failures = 1;                               ///< plan.failures, f: at least f + 1 pipelines are kept whenever possible
-    int min_ranks = 1;                              ///< plan.min_ranks: fewest ranks of a pipeline
-    int spares = 0;                                 ///< plan.spares: ranks that wait until one is lost
-    int node_size = 1;                              ///< plan.node_size: rank / node_size is a rank's node
-    std::optional<bytes> memory_limit{};            ///< plan.memory_mib: of a rank, for state and activations; none: unlimited
+    any_schedule schedule;                                 ///< plan.schedule; one_f_one_b{} for 1F1B
+    int microbatches = 8;                                  ///< train.microbatches, per step
+    microbatch_shape microbatch{4, 64};                    ///< train.microbatch, with train.slices
+    dtype_policy policy = fp32;                            ///< train.dtype and train.sums
+    std::vector<int> pipelines{};                          ///< plan.pipelines: ranks of each; empty: the planner chooses
+    tensor_degrees tensor{};                               ///< plan.tensor: ranks that share each stage; 0: the planner chooses
+    std::vector<int> layers{};                             ///< plan.layers: of each stage, pipelines one after the other; empty: the planner cuts
+    std::vector<int> shares{};                             ///< plan.shares: microbatches of each pipeline; empty: by speed
+    int failures = 1;                                      ///< plan.failures, f: at least f + 1 pipelines are kept whenever possible
+    int min_ranks = 1;                                     ///< plan.min_ranks: fewest ranks of a pipeline
+    int spares = 0;                                        ///< plan.spares: ranks that wait until one is lost
+    int node_size = 1;                                     ///< plan.node_size: rank / node_size is a rank's node
+    std::optional<bytes> memory_limit{};                   ///< plan.memory_mib: of a rank, for state and activations; none: unlimited
     recompute_policy recompute = recompute_policy::never;  ///< plan.recompute
-    bool shard_optimizer = false;                   ///< plan.optimizer_shards: f + 1 ranks keep each moment
-    seconds mtbf{10'000 * 3600.0};                  ///< plan.mtbf_h: mean time between losses of one rank
-    std::vector<layer_profile> profile{};           ///< plan.layer_profile: measured times, one for each layer of the model; empty: modelled for `machine`
-    std::string profile_name{};                     ///< the file that the profile is from, for reports
+    bool shard_optimizer = false;                          ///< plan.optimizer_shards: f + 1 ranks keep each moment
+    seconds mtbf{10'000 * 3600.0};                         ///< plan.mtbf_h: mean time between losses of one rank
+    std::vector<layer_profile> profile{};  ///< plan.layer_profile: measured times, one for each layer of the model; empty: modelled for `machine`
+    std::string profile_name{};            ///< the file that the profile is from, for reports
     cluster_description machine = processes_of_one_machine;
 
     friend bool operator==(planning_request const&, planning_request const&) = default;

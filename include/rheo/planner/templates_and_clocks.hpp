@@ -83,7 +83,7 @@ private:
     /// So many microbatches on a template.
     struct instance {
         int whole = -1;         ///< where its frontier is in made_; -1: not made
-        seconds fastest{-1.0}; ///< below 0: not asked for
+        seconds fastest{-1.0};  ///< below 0: not asked for
     };
 
     struct template_of_size {

@@ -30,8 +30,8 @@ struct tensor_degrees {
 /// The ranks in groups.
 struct ranks_in_groups {
     std::vector<std::vector<rank_id>> groups{};
-    std::vector<int> pipelines{};    ///< groups of each pipeline; empty: the planner chooses
-    std::vector<rank_id> spares{};   ///< of whom there are not enough for a group, and those that are to wait
+    std::vector<int> pipelines{};   ///< groups of each pipeline; empty: the planner chooses
+    std::vector<rank_id> spares{};  ///< of whom there are not enough for a group, and those that are to wait
 };
 
 namespace detail {

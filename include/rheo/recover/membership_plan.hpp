@@ -23,14 +23,14 @@ namespace rheo::inline v0 {
 
 struct membership_plan : recovery_plan {
     std::vector<safety_copy> safety_copies;  ///< layers that second ranks keep up to date, because one node alone holds them
-    std::string message;           ///< what can be lost now, for people
+    std::string message;                     ///< what can be lost now, for people
 
     friend bool operator==(membership_plan const&, membership_plan const&) = default;
 };
 
 /// What all ranks know about nodes and ranks that wait.
 struct membership_rules {
-    int node_size = 1;     ///< rank / node_size is a rank's node; a copy of a layer on another node survives the loss of the node
+    int node_size = 1;        ///< rank / node_size is a rank's node; a copy of a layer on another node survives the loss of the node
     int reserved_spares = 0;  ///< ranks that wait for a loss although they would make the step shorter
 };
 

@@ -12,12 +12,12 @@
 namespace rheo::inline v0 {
 
 enum class outcome : std::uint8_t {
-    commit,  ///< the optimizer's update, then the next step
-    redo,    ///< a contribution overflowed its scale: the same step again with a scale from its own maxima
-    skip,    ///< not finite, and configured to continue: the next step with the parameters as they are
-    error,   ///< not finite, and configured to end: nothing is updated
+    commit,    ///< the optimizer's update, then the next step
+    redo,      ///< a contribution overflowed its scale: the same step again with a scale from its own maxima
+    skip,      ///< not finite, and configured to continue: the next step with the parameters as they are
+    error,     ///< not finite, and configured to end: nothing is updated
     bad_data,  ///< the data have changed while they were read: nothing is updated, the job ends
-    stop,    ///< commit, then end in order
+    stop,      ///< commit, then end in order
 };
 
 /// What the ranks reduce in a section besides gradients (each flag by "or").

@@ -65,10 +65,10 @@ namespace rheo::inline v0 {
 /// restore (of a checkpoint or of the seed: typically each layer), and the planner makes the first plan.
 struct protocol_start {
     launch_id launch;
-    generation_id ended;  ///< the last one begun in the run folder, agreed: the same at all ranks
-    step_id last;  ///< the job ends when this many steps are committed
+    generation_id ended;           ///< the last one begun in the run folder, agreed: the same at all ranks
+    step_id last;                  ///< the job ends when this many steps are committed
     std::vector<rank_id> members;  ///< ascending
-    rank_holdings holds;  ///< of this rank; `version` is where the job continues, agreed: it is in every stamp
+    rank_holdings holds;           ///< of this rank; `version` is where the job continues, agreed: it is in every stamp
 };
 
 /// True when a message with the stamp belongs to the section that this rank is in; its sender and kind are looked at elsewhere.

@@ -27,9 +27,9 @@ struct recovery_plan {
     std::vector<pipeline_instance> pipelines;
     std::vector<int> shares;      ///< of a whole step's microbatches
     std::vector<rank_id> spares;  ///< members without a place
-    bool degraded = false;  ///< fewer than f + 1 copies of each layer
-    seconds time{};         ///< modelled, of a step; 0: not known
-    reshard_plan copies;    ///< of committed state, from what the members hold to what they are to hold
+    bool degraded = false;        ///< fewer than f + 1 copies of each layer
+    seconds time{};               ///< modelled, of a step; 0: not known
+    reshard_plan copies;          ///< of committed state, from what the members hold to what they are to hold
     salvage_plan salvage;
     std::string error;  ///< why there are no pipelines; no result<T>, because what can be salvaged is known without them
 
@@ -38,15 +38,15 @@ struct recovery_plan {
 
 /// What all ranks know since the start.
 struct replanning {
-    collection state;                     ///< of the model
-    int layers;                           ///< of the model
-    template_set_value ready;             ///< what pipelines can be made
-    recomposition_request wanted;         ///< how many to keep; microbatches of a step
+    collection state;                          ///< of the model
+    int layers;                                ///< of the model
+    template_set_value ready;                  ///< what pipelines can be made
+    recomposition_request wanted;              ///< how many to keep; microbatches of a step
     role_formats formats = committed_formats;  ///< of a parameter's roles that are committed state
-    std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
-    int slices = 1;                       ///< of a microbatch, each of which contributes for itself
-    int cells_per_layer = 1;              ///< above 1 state and layers are in cells (plan/cells.hpp)
-    optimizer_cells optimizer{};          ///< where not all holders keep moments: then state and layers are in cells
+    std::optional<bytes> round_budget{};       ///< most bytes that a rank receives in one round
+    int slices = 1;                            ///< of a microbatch, each of which contributes for itself
+    int cells_per_layer = 1;                   ///< above 1 state and layers are in cells (plan/cells.hpp)
+    optimizer_cells optimizer{};               ///< where not all holders keep moments: then state and layers are in cells
     /// If ranks share stages: chooses the next pipelines from the old ones and the ranks that stay. Empty: templates are used.
     std::function<result<recomposition>(array_view<pipeline_instance const> before, std::vector<rank_id> const& staying)> regroup{};
 };

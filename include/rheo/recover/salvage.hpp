@@ -25,10 +25,10 @@
 namespace rheo::inline v0 {
 
 struct salvage_request {
-    array_view<rank_holdings const> holdings;            ///< of all survivors, ascending by rank, of one version
+    array_view<rank_holdings const> holdings;       ///< of all survivors, ascending by rank, of one version
     collection const* state;                        ///< of the model
-    array_view<pipeline_instance const> pipelines;   ///< the new ones, of survivors only; none when there is no plan
-    array_view<int const> shares;                    ///< per pipeline, its part of the microbatches
+    array_view<pipeline_instance const> pipelines;  ///< the new ones, of survivors only; none when there is no plan
+    array_view<int const> shares;                   ///< per pipeline, its part of the microbatches
     int layers;                                     ///< of the model
     int microbatches;                               ///< of a step
     int slices = 1;                                 ///< of a microbatch: each contributes for itself

@@ -39,18 +39,18 @@ struct protocol_state {
     protocol_phase phase = protocol_phase::linking;
     rank_id self;
     launch_id launch{};
-    message_stamp now;             ///< step = number of committed steps; on every message
-    step_id last;                  ///< the job ends when this many steps are committed
-    std::vector<rank_id> members;  ///< of the generation, ascending
-    rank_holdings holds;           ///< layers and accumulators that this rank answers for
-    Plan plan;                     ///< in force
-    std::optional<Plan> next;      ///< in a recovery, from the exchange to the merge: the plan that is to come into force
-    std::vector<rank_id> departing;       ///< members that leave: named by the section, then until the generation ends
-    bool regroup = false;                 ///< named by the section: places are reassigned after the step
+    message_stamp now;               ///< step = number of committed steps; on every message
+    step_id last;                    ///< the job ends when this many steps are committed
+    std::vector<rank_id> members;    ///< of the generation, ascending
+    rank_holdings holds;             ///< layers and accumulators that this rank answers for
+    Plan plan;                       ///< in force
+    std::optional<Plan> next;        ///< in a recovery, from the exchange to the merge: the plan that is to come into force
+    std::vector<rank_id> departing;  ///< members that leave: named by the section, then until the generation ends
+    bool regroup = false;            ///< named by the section: places are reassigned after the step
     section_work work = section_work::whole;
-    outcome found = outcome::commit;      ///< of my finished section
-    bool leaving = false;                 ///< this rank has left the generation early: its vote is 0
-    std::optional<leave_reason> reason;   ///< set: the job is closing
+    outcome found = outcome::commit;     ///< of my finished section
+    bool leaving = false;                ///< this rank has left the generation early: its vote is 0
+    std::optional<leave_reason> reason;  ///< set: the job is closing
 
     friend constexpr bool operator==(protocol_state const&, protocol_state const&) = default;
 };

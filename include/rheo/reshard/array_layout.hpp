@@ -24,7 +24,7 @@
 namespace rheo::inline v0 {
 
 inline constexpr int most_ranks = 1 << 24;  ///< a layout names ranks below this
-inline constexpr int tensor_roles = 4;   ///< parameter, first and second moment, accumulator
+inline constexpr int tensor_roles = 4;      ///< parameter, first and second moment, accumulator
 
 /// Some of the roles of a tensor.
 struct role_set {
@@ -68,10 +68,10 @@ struct element_format {
 };
 
 struct layout_tensor {
-    tensor_name name;  ///< unique
-    nd_shape shape;    ///< of what is moved
+    tensor_name name;                                                            ///< unique
+    nd_shape shape;                                                              ///< of what is moved
     std::array<element_format, tensor_roles> element{element_format{bytes{4}}};  ///< by role; roles that always travel together may be one
-    std::optional<nd_shape> padded{};  ///< boxes may reach up to here; what lies beyond `shape` is no data and is never moved
+    std::optional<nd_shape> padded{};   ///< boxes may reach up to here; what lies beyond `shape` is no data and is never moved
     role_set addends{std::uint8_t{0}};  ///< roles of which each holder has an addend, the sum being the value; a plan adds them up
 
     friend constexpr bool operator==(layout_tensor const&, layout_tensor const&) = default;

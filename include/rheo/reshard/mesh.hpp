@@ -46,10 +46,10 @@ constexpr rank_id rank_in(mesh_shape mesh, mesh_place place) { return rank_id{pl
 struct mesh_rule {
     enum class kind : std::uint8_t { replicated, cut, heads } form = kind::replicated;
     int dimension = 0;
-    int segments = 1;           ///< equal parts of the dimension that are each cut: gate and value
-    int query_heads = 1;        ///< of a fused query, key, value matrix
+    int segments = 1;     ///< equal parts of the dimension that are each cut: gate and value
+    int query_heads = 1;  ///< of a fused query, key, value matrix
     int key_value_heads = 1;
-    std::int64_t padding = 0;   ///< the dimension is padded to a multiple of this times T; 0: not
+    std::int64_t padding = 0;  ///< the dimension is padded to a multiple of this times T; 0: not
 
     friend constexpr bool operator==(mesh_rule const&, mesh_rule const&) = default;
 };

@@ -27,42 +27,42 @@ enum class reshard_error : std::uint8_t {
     dimensions,      ///< a box has other dimensions than its tensor
     outside,         ///< a box leaves its tensor
     overlap,         ///< two boxes of a rank have a common element
-    not_held,    ///< elements that no rank has
+    not_held,        ///< elements that no rank has
     too_large,       ///< sizes beyond 64 bits
     // of a request
-    other_tensors,  ///< the two layouts do not have the same tensors
-    other_format,   ///< formats that are not converted into each other
-    addends,        ///< addends are wanted, not their sum
-    sum_format,     ///< addends of a format in which nothing is added
+    other_tensors,     ///< the two layouts do not have the same tensors
+    other_format,      ///< formats that are not converted into each other
+    addends,           ///< addends are wanted, not their sum
+    sum_format,        ///< addends of a format in which nothing is added
     changed_in_place,  ///< formats that are converted, or addends, under a memory limit
-    lost_addend,    ///< a rank that is not live held an addend
-    dead_rank,      ///< the target layout pins a rank that is not live
-    few_ranks,      ///< more places than live ranks
-    few_nodes,      ///< more nodes with places than live nodes
-    no_node,        ///< a rank without a node
-    uneven_nodes,    ///< a node with more places than any live one that is left has ranks
-    large_nodes,     ///< more bytes than whole nodes can be chosen for in 64 bits
-    bad_live,        ///< the live ranks do not ascend
-    bad_failures,    ///< a negative number of failures
-    lost,           ///< wanted, but no live rank holds it
-    small_budget,   ///< an element does not fit into a round
-    small_memory,   ///< the memory limit is below what any plan needs
-    little_memory,  ///< the memory limit is below what the plan that was found needs
+    lost_addend,       ///< a rank that is not live held an addend
+    dead_rank,         ///< the target layout pins a rank that is not live
+    few_ranks,         ///< more places than live ranks
+    few_nodes,         ///< more nodes with places than live nodes
+    no_node,           ///< a rank without a node
+    uneven_nodes,      ///< a node with more places than any live one that is left has ranks
+    large_nodes,       ///< more bytes than whole nodes can be chosen for in 64 bits
+    bad_live,          ///< the live ranks do not ascend
+    bad_failures,      ///< a negative number of failures
+    lost,              ///< wanted, but no live rank holds it
+    small_budget,      ///< an element does not fit into a round
+    small_memory,      ///< the memory limit is below what any plan needs
+    little_memory,     ///< the memory limit is below what the plan that was found needs
     // of a plan
-    not_there,      ///< a rank sends, keeps or drops what it does not have at that time
-    comes_twice,    ///< a rank gets an element twice, or one that it has
-    not_wanted,     ///< a rank gets an element that it does not want
-    never_comes,    ///< a wanted element is not there at the end
-    wrong_size,     ///< the size of a transfer is not that of its box
-    wrong_order,    ///< transfers or drops are not in the order that a plan has
-    wrong_place,    ///< the ranks that take places are not those of the target layout
-    wrong_sum,      ///< the certificate says another number than the plan has
-    wrong_format,   ///< the formats of the plan are not those of the source layout
-    not_live,       ///< a rank that is not live sends, receives or keeps
-    over_budget,    ///< a rank receives more in a round than the budget
-    over_memory,    ///< a rank has more than the memory limit
-    few_copies,     ///< a rank drops a copy that has to stay
-    addend_order,   ///< an addend comes in an earlier round than that of a lower rank
+    not_there,     ///< a rank sends, keeps or drops what it does not have at that time
+    comes_twice,   ///< a rank gets an element twice, or one that it has
+    not_wanted,    ///< a rank gets an element that it does not want
+    never_comes,   ///< a wanted element is not there at the end
+    wrong_size,    ///< the size of a transfer is not that of its box
+    wrong_order,   ///< transfers or drops are not in the order that a plan has
+    wrong_place,   ///< the ranks that take places are not those of the target layout
+    wrong_sum,     ///< the certificate says another number than the plan has
+    wrong_format,  ///< the formats of the plan are not those of the source layout
+    not_live,      ///< a rank that is not live sends, receives or keeps
+    over_budget,   ///< a rank receives more in a round than the budget
+    over_memory,   ///< a rank has more than the memory limit
+    few_copies,    ///< a rank drops a copy that has to stay
+    addend_order,  ///< an addend comes in an earlier round than that of a lower rank
 };
 
 /// The first of some ranks, ascending, and how many there are.
@@ -76,16 +76,16 @@ struct listed_ranks {
 
 struct reshard_fault {
     reshard_error error = reshard_error::none;
-    rank_id rank{-1};         ///< -1: none is at fault
+    rank_id rank{-1};  ///< -1: none is at fault
     rank_id other{-1};
-    tensor_name name{};       ///< of the tensor; empty: none is at fault
+    tensor_name name{};  ///< of the tensor; empty: none is at fault
     nd_box box{};
     nd_box other_box{};
-    std::int64_t number = 0;  ///< found
-    std::int64_t limit = 0;   ///< expected
+    std::int64_t number = 0;      ///< found
+    std::int64_t limit = 0;       ///< expected
     std::string_view quantity{};  ///< of a certificate
-    int round = 0;            ///< of a transfer or drop
-    listed_ranks holders{};   ///< that are not live
+    int round = 0;                ///< of a transfer or drop
+    listed_ranks holders{};       ///< that are not live
 
     friend constexpr bool operator==(reshard_fault const&, reshard_fault const&) = default;
     /// Whether there is one.

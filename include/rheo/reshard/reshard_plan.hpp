@@ -26,9 +26,9 @@ enum class rank_choice : std::uint8_t {
 
 struct reshard_request {
     array_layout from;
-    array_layout to;                      ///< the same tensors in the same order; formats and padding may differ
-    std::vector<rank_id> live{};          ///< ascending; empty: all ranks of both layouts
-    std::vector<node_id> node_of{};       ///< by rank, for every rank of both layouts; empty: nodes are not known
+    array_layout to;                 ///< the same tensors in the same order; formats and padding may differ
+    std::vector<rank_id> live{};     ///< ascending; empty: all ranks of both layouts
+    std::vector<node_id> node_of{};  ///< by rank, for every rank of both layouts; empty: nodes are not known
     rank_choice ranks = rank_choice::pinned;
     std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round; none: one round
     std::optional<bytes> memory_limit{};  ///< most bytes of these tensors that a rank may have at any time; set: in place, parts are dropped on the way
@@ -88,8 +88,8 @@ struct reshard_certificate {
     bounded_bytes largest_send;     ///< of a rank; the bound is that of a flow from holders to wants, so the value is at most one row above it
     bounded_bytes largest_receive;  ///< of a rank
     bounded_bytes between_nodes;
-    bounded_count rounds;           ///< the bound is the law of detail/fill_rounds.hpp: ceil(largest receive / budget) where elements divide the budget
-    bounded_bytes peak;             ///< most bytes of these tensors at a rank at any time
+    bounded_count rounds;  ///< the bound is the law of detail/fill_rounds.hpp: ceil(largest receive / budget) where elements divide the budget
+    bounded_bytes peak;    ///< most bytes of these tensors at a rank at any time
 
     friend constexpr bool operator==(reshard_certificate const&, reshard_certificate const&) = default;
 };
@@ -103,12 +103,12 @@ struct held_format {
 };
 
 struct reshard_plan {
-    std::vector<layout_tensor> tensors;    ///< as the target layout has them
-    std::vector<taken_place> taken;        ///< ascending by place; empty: pinned
-    std::vector<sub_collection> kept;      ///< what these ranks hold and want; from their held arrays to their wanted ones
-    std::vector<transfer> transfers;       ///< ascending by round, then receiver, tensor and sender
-    std::vector<dropped_part> dropped{};   ///< ascending by round and rank; only in place
-    std::vector<held_format> held{};       ///< by tensor; empty: formats are those of `tensors`, and nothing is added
+    std::vector<layout_tensor> tensors;   ///< as the target layout has them
+    std::vector<taken_place> taken;       ///< ascending by place; empty: pinned
+    std::vector<sub_collection> kept;     ///< what these ranks hold and want; from their held arrays to their wanted ones
+    std::vector<transfer> transfers;      ///< ascending by round, then receiver, tensor and sender
+    std::vector<dropped_part> dropped{};  ///< ascending by round and rank; only in place
+    std::vector<held_format> held{};      ///< by tensor; empty: formats are those of `tensors`, and nothing is added
     reshard_certificate certificate;
 
     friend constexpr bool operator==(reshard_plan const&, reshard_plan const&) = default;

@@ -21,9 +21,9 @@ namespace rheo::inline v0 {
 
 /// One pipeline of a rehearsal.
 struct modelled_pipeline {
-    rheo::program program;        ///< lowered, with its reductions
-    std::vector<rank_id> ranks;   ///< position -> rank
-    stage_costs costs;          ///< stage -> times
+    rheo::program program;       ///< lowered, with its reductions
+    std::vector<rank_id> ranks;  ///< position -> rank
+    stage_costs costs;           ///< stage -> times
 
     friend constexpr bool operator==(modelled_pipeline const&, modelled_pipeline const&) = default;
 };

@@ -19,7 +19,7 @@ struct parameter_part {
     std::string parameter;  ///< its name; empty: the tensor is the whole parameter
     tensor_shape whole{};   ///< shape of the parameter
     fixed_vector<index_box, 3> pieces{};
-    tensor_id number{-1};   ///< of the parameter on a grid of one, which keys its initial values
+    tensor_id number{-1};  ///< of the parameter on a grid of one, which keys its initial values
 
     friend bool operator==(parameter_part const&, parameter_part const&) = default;
 };

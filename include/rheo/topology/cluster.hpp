@@ -10,9 +10,9 @@
 namespace rheo::inline v0 {
 
 struct device_description {
-    flop_rate compute;          ///< that matrix products reach
-    bytes_per_second traffic;   ///< to and from its memory
-    bytes memory;               ///< that state and activations may take
+    flop_rate compute;         ///< that matrix products reach
+    bytes_per_second traffic;  ///< to and from its memory
+    bytes memory;              ///< that state and activations may take
 
     friend constexpr bool operator==(device_description, device_description) = default;
 };
@@ -20,7 +20,7 @@ struct device_description {
 struct cluster_description {
     int devices_per_node;
     device_description device;
-    modelled_link in_node;        ///< between devices of one node
+    modelled_link in_node;  ///< between devices of one node
     modelled_link between_nodes;
 
     friend constexpr bool operator==(cluster_description, cluster_description) = default;

@@ -42,7 +42,7 @@ struct step_tag;
 struct generation_tag;
 struct attempt_tag;
 
-using rank_id = tagged_index<rank_tag>;              ///< a process, by its number at launch; it never changes
+using rank_id = tagged_index<rank_tag>;  ///< a process, by its number at launch; it never changes
 using node_id = tagged_index<node_tag>;
 using pipeline_id = tagged_index<pipeline_tag>;
 using stage_id = tagged_index<stage_tag>;            ///< within a pipeline, counted from the input

@@ -148,7 +148,7 @@ void write_json_lines(std::ostream& out, array_view<trace_event const> events)
 /// What a file of JSON lines holds.
 struct trace_record {
     std::vector<trace_event> events;
-    bool torn = false;   ///< the last line has no end and was left out
+    bool torn = false;  ///< the last line has no end and was left out
     std::string error;  ///< why reading stopped, with the line's number; empty when all is well
 
     explicit operator bool() const { return error.empty(); }

@@ -32,8 +32,8 @@ using nanojoules = quantity<nanojoule_unit, std::int64_t>;  ///< energies that a
 using bytes = quantity<byte_unit, std::int64_t>;
 using flops = quantity<flop_unit, std::int64_t>;
 using bytes_per_second = quantity<byte_rate_unit, double>;
-using flop_rate = quantity<flop_rate_unit, double>;  ///< per second
-using whole_nanoseconds = quantity<nanosecond_unit, std::int64_t>;  ///< the time of models that round
+using flop_rate = quantity<flop_rate_unit, double>;                   ///< per second
+using whole_nanoseconds = quantity<nanosecond_unit, std::int64_t>;    ///< the time of models that round
 using whole_milliseconds = quantity<millisecond_unit, std::int64_t>;  ///< as logs of clusters count
 using bytes_per_nanosecond = quantity<byte_per_nanosecond_unit, double>;
 

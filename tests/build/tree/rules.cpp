@@ -121,38 +121,38 @@ TEST_CASE("rules: each rule catches a text that breaks it")
     REQUIRE(wrong("model/layer.hpp", opening + "#include <rheo/tensor/shape.hpp>\n#include <vector>\n" + space) == 0);
     REQUIRE(wrong("model.hpp", opening + "#include <rheo/model/layer.hpp>\n") == 0);
 
-    CHECK(wrong("model/layer.hpp", opening.substr(13) + space) == 1);                                       // no #pragma once
-    CHECK(wrong("model/layer.hpp", "#pragma once\n// What this is.\n" + space) == 1);                       // no SPDX line
-    CHECK(wrong("model/layer.hpp", "#pragma once\n// SPDX-License-Identifier: Apache-2.0\n" + space) == 1); // no paragraph
-    CHECK(wrong("model/layer.hpp", opening + space + std::string(400, '\n')) == 1);                         // too long
-    CHECK(wrong("model/layer.hpp", opening) == 1);                                                          // no namespace
-    CHECK(wrong("misc/layer.hpp", opening + space) == 1);                                                   // no such folder
-    CHECK(wrong("model/layer.hpp", opening + "#include <rheo/schedule/core/program.hpp>\n" + space) == 1);       // order
-    CHECK(wrong("model/layer.hpp", opening + "#include \"rheo/planner/x.hpp\"\n" + space) == 1);            // order
-    CHECK(wrong("model/layer.hpp", opening + "#include \"op.hpp\"\n" + space) == 1);                        // path
-    CHECK(wrong("model/layer.hpp", opening + "#include <rheo/tensor.hpp>\n" + space) == 1);                 // umbrella
-    CHECK(wrong("model/layer.hpp", opening + "#include <mpi.h>\n" + space) == 1);                           // MPI
-    CHECK(wrong("model/layer.hpp", opening + "#include <range/v3/all.hpp>\n" + space) == 1);                // all ranges
-    CHECK(wrong("model/layer.hpp", opening + "struct s { virtual void f(); };\n" + space) == 1);            // virtual
-    CHECK(wrong("model/layer.hpp", opening + "#define RHEO_X 1\n" + space) == 1);                           // macro
-    CHECK(wrong("model/layer.hpp", opening + "inline void f() { std::abort(); }\n" + space) == 1);          // abort
+    CHECK(wrong("model/layer.hpp", opening.substr(13) + space) == 1);                                        // no #pragma once
+    CHECK(wrong("model/layer.hpp", "#pragma once\n// What this is.\n" + space) == 1);                        // no SPDX line
+    CHECK(wrong("model/layer.hpp", "#pragma once\n// SPDX-License-Identifier: Apache-2.0\n" + space) == 1);  // no paragraph
+    CHECK(wrong("model/layer.hpp", opening + space + std::string(400, '\n')) == 1);                          // too long
+    CHECK(wrong("model/layer.hpp", opening) == 1);                                                           // no namespace
+    CHECK(wrong("misc/layer.hpp", opening + space) == 1);                                                    // no such folder
+    CHECK(wrong("model/layer.hpp", opening + "#include <rheo/schedule/core/program.hpp>\n" + space) == 1);   // order
+    CHECK(wrong("model/layer.hpp", opening + "#include \"rheo/planner/x.hpp\"\n" + space) == 1);             // order
+    CHECK(wrong("model/layer.hpp", opening + "#include \"op.hpp\"\n" + space) == 1);                         // path
+    CHECK(wrong("model/layer.hpp", opening + "#include <rheo/tensor.hpp>\n" + space) == 1);                  // umbrella
+    CHECK(wrong("model/layer.hpp", opening + "#include <mpi.h>\n" + space) == 1);                            // MPI
+    CHECK(wrong("model/layer.hpp", opening + "#include <range/v3/all.hpp>\n" + space) == 1);                 // all ranges
+    CHECK(wrong("model/layer.hpp", opening + "struct s { virtual void f(); };\n" + space) == 1);             // virtual
+    CHECK(wrong("model/layer.hpp", opening + "#define RHEO_X 1\n" + space) == 1);                            // macro
+    CHECK(wrong("model/layer.hpp", opening + "inline void f() { std::abort(); }\n" + space) == 1);           // abort
     CHECK(wrong("model/layer.hpp", opening + "// a virtual table is not meant: abort(), exit()\n" + space) == 0);
     CHECK(wrong("schedule/check/a.hpp", opening + "#include \"rheo/schedule/core/program.hpp\"\n" + space) == 0);
-    CHECK(wrong("schedule/check/a.hpp", opening + "#include \"rheo/schedule/draw/svg.hpp\"\n" + space) == 1); // floor
-    CHECK(wrong("simulate/network/a.hpp", opening + "#include \"rheo/simulate/collectives/chunks.hpp\"\n" + space) == 1); // floor
+    CHECK(wrong("schedule/check/a.hpp", opening + "#include \"rheo/schedule/draw/svg.hpp\"\n" + space) == 1);              // floor
+    CHECK(wrong("simulate/network/a.hpp", opening + "#include \"rheo/simulate/collectives/chunks.hpp\"\n" + space) == 1);  // floor
     CHECK(wrong("simulate/collectives/a.hpp", opening + "#include \"rheo/simulate/network/route.hpp\"\n" + space) == 0);
-    CHECK(wrong("schedule/a.hpp", opening + space) == 1);                                                   // no floor
-    CHECK(wrong("model.hpp", opening + "int x;\n") == 1);                                                   // only includes
-    CHECK(wrong("model.hpp", opening + "#include <rheo/tensor/shape.hpp>\n") == 1);                         // its own folder
+    CHECK(wrong("schedule/a.hpp", opening + space) == 1);                            // no floor
+    CHECK(wrong("model.hpp", opening + "int x;\n") == 1);                            // only includes
+    CHECK(wrong("model.hpp", opening + "#include <rheo/tensor/shape.hpp>\n") == 1);  // its own folder
 
     std::string const spdx = "// SPDX-License-Identifier: Apache-2.0\n";
     CHECK(tree::complaints_about_source("executor/os/a.cpp", spdx + "#include <vector>\n").empty());
     CHECK(tree::complaints_about_source("executor/os/a.cpp", "#include <vector>\n").size() == 1);
-    CHECK(tree::complaints_about_source("executor/os/a.cpp", spdx + "#include <rheo/model.hpp>\n").size() == 1);                // umbrella
-    CHECK(tree::complaints_about_source("executor/a.cpp", spdx).size() == 1);                                                    // no room
+    CHECK(tree::complaints_about_source("executor/os/a.cpp", spdx + "#include <rheo/model.hpp>\n").size() == 1);  // umbrella
+    CHECK(tree::complaints_about_source("executor/a.cpp", spdx).size() == 1);                                     // no room
     CHECK(tree::complaints_about_source("executor/state/a.cpp", spdx + "#include \"executor/config/config.hpp\"\n").empty());
-    CHECK(tree::complaints_about_source("executor/config/a.cpp", spdx + "#include \"executor/state/transfer.hpp\"\n").size() == 1); // floor
-    CHECK(tree::complaints_about_source("executor/state/a.cpp", spdx + "#include \"config/config.hpp\"\n").size() == 1);          // path
+    CHECK(tree::complaints_about_source("executor/config/a.cpp", spdx + "#include \"executor/state/transfer.hpp\"\n").size() == 1);  // floor
+    CHECK(tree::complaints_about_source("executor/state/a.cpp", spdx + "#include \"config/config.hpp\"\n").size() == 1);             // path
     CHECK(tree::complaints_about_source("tests/a.cpp", spdx + "TEST_CASE(\"plan: equal plans are equal\")\n").empty());
     CHECK(tree::complaints_about_source("tests/a.cpp", spdx + "TEST_CASE(\"equal plans are equal\")\n").size() == 1);
     CHECK(tree::complaints_about_source("tests/a.cpp", spdx + "TEST_CASE(\"plan: " + std::string(55, 'a') + "\")\n").size() == 1);

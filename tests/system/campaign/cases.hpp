@@ -11,31 +11,31 @@ namespace campaign {
 
 /// One way to lay out a job.
 struct layout {
-    std::string pipelines;       ///< ranks of each, "2,3"; empty: as planned
+    std::string pipelines;  ///< ranks of each, "2,3"; empty: as planned
     int ranks;
-    std::string shares{};        ///< microbatches of each; empty: by speed
+    std::string shares{};  ///< microbatches of each; empty: by speed
     std::string schedule = "1f1b";
     int threads = 1;
-    int min_ranks = 1;           ///< fewest ranks of a pipeline, also after a loss
-    int blocks = 4;              ///< of the model, which has two layers more
-    bool rendezvous = false;     ///< stages meet for every message
-    int spares = 0;              ///< ranks that wait
+    int min_ranks = 1;        ///< fewest ranks of a pipeline, also after a loss
+    int blocks = 4;           ///< of the model, which has two layers more
+    bool rendezvous = false;  ///< stages meet for every message
+    int spares = 0;           ///< ranks that wait
     int failures = 1;
-    bool recompute = false;      ///< activations are evicted and recomputed
-    int memory_kib = 0;          ///< of a rank: as few stages as it asks for compute again
-    std::string layers{};        ///< of each stage; empty: cut by the planner
-    int slices = 1;              ///< of each microbatch: decides the bits
-    int shards = 1;              ///< of the model's width: decides the bits; 4 come with four heads
-    std::string tensor{};        ///< ranks that share a stage, of each position; empty: one
-    std::string changes{};       ///< of the plan, as plan.changes has them
-    bool clocks = false;         ///< an emulated device per rank, whose clocks follow the plan
+    bool recompute = false;  ///< activations are evicted and recomputed
+    int memory_kib = 0;      ///< of a rank: as few stages as it asks for compute again
+    std::string layers{};    ///< of each stage; empty: cut by the planner
+    int slices = 1;          ///< of each microbatch: decides the bits
+    int shards = 1;          ///< of the model's width: decides the bits; 4 come with four heads
+    std::string tensor{};    ///< ranks that share a stage, of each position; empty: one
+    std::string changes{};   ///< of the plan, as plan.changes has them
+    bool clocks = false;     ///< an emulated device per rank, whose clocks follow the plan
 };
 
 struct fault {
     int rank;
     int step;
-    int attempt;                 ///< -1: whichever comes first
-    std::string phase;           ///< "leaves": in order, after the step
+    int attempt;        ///< -1: whichever comes first
+    std::string phase;  ///< "leaves": in order, after the step
 };
 
 struct job_case {
@@ -43,8 +43,8 @@ struct job_case {
     std::vector<fault> faults{};
     int steps = 4;
     int seed = 1;
-    bool survives = true;        ///< false: the last copy of a layer dies
-    std::string slow{};          ///< "rank@from-to:factor": a device that is slow for some steps
+    bool survives = true;  ///< false: the last copy of a layer dies
+    std::string slow{};    ///< "rank@from-to:factor": a device that is slow for some steps
 };
 
 inline constexpr std::string_view phases[] = {"forward", "backward", "reduce", "decide", "shrink", "copy", "commit", "idle"};

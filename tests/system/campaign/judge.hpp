@@ -32,7 +32,7 @@ struct recovery {
     std::int64_t pairs_total;
     std::int64_t pairs_salvaged;
     std::int64_t pairs_missing;
-    std::vector<int> left{};              ///< in order
+    std::vector<int> left{};  ///< in order
     std::int64_t communicators = 0;
     std::int64_t memory_bytes = 0;
 };
@@ -42,16 +42,16 @@ struct evidence {
     std::string output{};
     bool has_result = false;
     std::string digest{};
-    std::string validation{};             ///< the validation loss of report.json, as it stands there
+    std::string validation{};  ///< the validation loss of report.json, as it stands there
     std::string message{};
     int exit_code = -1;                   ///< as the job wrote it
     std::int64_t pairs_by_survivors = 0;  ///< by all survivors, in the whole run
     std::vector<death> deaths{};
-    std::vector<recovery> recoveries{};   ///< in report.json
+    std::vector<recovery> recoveries{};                      ///< in report.json
     std::map<std::pair<int, int>, std::int64_t> attempts{};  ///< (step, attempt) -> contributions of its last section
-    double energy = 0;                    ///< in report.json, J
-    int planned = 0;                      ///< steps with clocks of a plan
-    std::string unreadable{};             ///< what of the folder could not be read, and why
+    double energy = 0;                                       ///< in report.json, J
+    int planned = 0;                                         ///< steps with clocks of a plan
+    std::string unreadable{};                                ///< what of the folder could not be read, and why
 };
 
 evidence read_evidence(std::filesystem::path const& folder, std::string output, ending end);
@@ -59,8 +59,8 @@ evidence read_evidence(std::filesystem::path const& folder, std::string output, 
 /// What every run of the job must end with.
 struct reference {
     std::string digest;
-    std::int64_t pairs = 0;               ///< (use, microbatch) pairs of one attempt
-    std::string validation{};             ///< empty: not compared
+    std::int64_t pairs = 0;    ///< (use, microbatch) pairs of one attempt
+    std::string validation{};  ///< empty: not compared
 };
 
 /// Everything that is wrong with a run of the case. Which deaths there should have been is another question.

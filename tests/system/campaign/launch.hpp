@@ -25,10 +25,10 @@ struct command {
 };
 
 struct ending {
-    int exit_code = -1;           ///< of mpirun; 128 + signal when it was killed
-    bool in_time = true;          ///< false: everything was killed at the deadline
-    int excluded_from_job = 0;          ///< processes that were still there a moment after a good end; they are gone now
-    std::string stacks{};         ///< where the processes stood at the deadline, when a debugger is there
+    int exit_code = -1;         ///< of mpirun; 128 + signal when it was killed
+    bool in_time = true;        ///< false: everything was killed at the deadline
+    int excluded_from_job = 0;  ///< processes that were still there a moment after a good end; they are gone now
+    std::string stacks{};       ///< where the processes stood at the deadline, when a debugger is there
     std::chrono::duration<double> duration{};
 };
 

@@ -43,7 +43,7 @@ struct way {
     bool graphs = true;
     bool split = false;
     int slices = 1;
-    int remainder_from = steps;                ///< the first step that runs what a loss has left of it
+    int remainder_from = steps;                     ///< the first step that runs what a loss has left of it
     std::optional<use_id> left_out = std::nullopt;  ///< that does not contribute
 };
 

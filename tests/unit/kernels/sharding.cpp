@@ -32,10 +32,10 @@ constexpr std::int64_t rope_width = 8;  // of a head
 
 /// What goes into a layer, and what comes out.
 struct item {
-    doubles input;             // [rows, in_width]
-    int32s tokens, targets;    // [rows]
+    doubles input;           // [rows, in_width]
+    int32s tokens, targets;  // [rows]
     std::vector<doubles> parameters;
-    doubles output_gradient;   // [rows, out_width]
+    doubles output_gradient;  // [rows, out_width]
 };
 struct results {
     doubles output, input_gradient;

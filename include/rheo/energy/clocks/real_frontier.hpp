@@ -35,7 +35,7 @@ struct real_point {
     std::int64_t deadline;  ///< of the step before, nanoseconds: it was looked for by then
     std::int64_t time;      ///< eligible from here on
     std::int64_t cost;
-    std::size_t changes;    ///< it is what so many changes make of the fastest options
+    std::size_t changes;  ///< it is what so many changes make of the fastest options
 
     friend constexpr bool operator==(real_point, real_point) = default;
 };
@@ -53,11 +53,11 @@ struct real_frontier {
     frontier relaxed;  ///< of the hull; without events where the family is all that is needed
     std::vector<std::vector<clock_option>> options;
     watts blocking;
-    std::int64_t fastest;  ///< nanoseconds
-    std::int64_t end;      ///< beyond it no plan is of use
-    std::int64_t until;    ///< what it was made for, at most the end
-    bool exact;            ///< small enough to enumerate
-    std::vector<real_point> points;    ///< in the order of their deadlines
+    std::int64_t fastest;            ///< nanoseconds
+    std::int64_t end;                ///< beyond it no plan is of use
+    std::int64_t until;              ///< what it was made for, at most the end
+    bool exact;                      ///< small enough to enumerate
+    std::vector<real_point> points;  ///< in the order of their deadlines
     std::vector<real_change> changes;
 
     friend constexpr bool operator==(real_frontier const&, real_frontier const&) = default;

@@ -26,10 +26,10 @@ struct slow_rank {
 };
 
 struct straggler_rule {
-    double threshold = 1.10;   ///< from this ratio on
-    double recovered = 1.05;   ///< below it a slow rank is normal again
-    double change = 0.05;  ///< a slow rank's ratio that differs by this part is another one
-    int steps = 2;        ///< one after the other
+    double threshold = 1.10;  ///< from this ratio on
+    double recovered = 1.05;  ///< below it a slow rank is normal again
+    double change = 0.05;     ///< a slow rank's ratio that differs by this part is another one
+    int steps = 2;            ///< one after the other
 
     friend constexpr bool operator==(straggler_rule, straggler_rule) = default;
 };

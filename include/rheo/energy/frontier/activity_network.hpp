@@ -17,8 +17,8 @@ namespace rheo::inline v0 {
 /// A network, the curve of each of its operations, and the length of a tick.
 struct activity_network {
     event_network network;
-    std::vector<cost_curve> curves;    ///< a curve per kind of operation
-    std::vector<int> curve_of;         ///< operation -> its curve
+    std::vector<cost_curve> curves;  ///< a curve per kind of operation
+    std::vector<int> curve_of;       ///< operation -> its curve
     seconds unit;
 
     friend constexpr bool operator==(activity_network const&, activity_network const&) = default;

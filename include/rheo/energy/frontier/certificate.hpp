@@ -28,8 +28,8 @@ struct certificate {
 
 /// What verify found.
 struct proof {
-    nanojoules cost;     ///< of the plan
-    nanojoules bound;    ///< no plan at its time costs less, by this flow
+    nanojoules cost;    ///< of the plan
+    nanojoules bound;   ///< no plan at its time costs less, by this flow
     std::string error;  ///< why this proves nothing; empty when cost and bound are equal
 
     constexpr explicit operator bool() const { return error.empty(); }

@@ -38,8 +38,8 @@ struct operation {
 struct event_arc {
     int from;
     int to;
-    int operation = -1;              ///< -1: an arc of constant least time
-    std::int64_t nanoseconds = 0;    ///< that time
+    int operation = -1;            ///< -1: an arc of constant least time
+    std::int64_t nanoseconds = 0;  ///< that time
 
     friend constexpr bool operator==(event_arc, event_arc) = default;
 };

@@ -196,10 +196,10 @@ private:
     }
 
     event_network const* network_;
-    std::vector<std::size_t> first_in_;   ///< event -> its first arc in `in_`
+    std::vector<std::size_t> first_in_;  ///< event -> its first arc in `in_`
     std::vector<std::size_t> first_out_;
-    std::vector<std::size_t> in_;         ///< arcs by their later event
-    std::vector<std::size_t> out_;        ///< arcs by their earlier event
+    std::vector<std::size_t> in_;   ///< arcs by their later event
+    std::vector<std::size_t> out_;  ///< arcs by their earlier event
     std::vector<std::int64_t> lengths_;
     std::vector<std::int64_t> earliest_;
     std::vector<std::int64_t> to_end_;

@@ -32,9 +32,9 @@ struct frontier_vertex {
 
 struct frontier {
     activity_network activities;
-    watts waiting;                         ///< what all devices draw while they wait: P_b N
-    std::vector<frontier_vertex> vertices; ///< from T* (or the slowest plan) to the fastest
-    std::vector<std::int32_t> events;      ///< vertex by vertex, when each event happens, in ticks; none where only the curve is known
+    watts waiting;                          ///< what all devices draw while they wait: P_b N
+    std::vector<frontier_vertex> vertices;  ///< from T* (or the slowest plan) to the fastest
+    std::vector<std::int32_t> events;       ///< vertex by vertex, when each event happens, in ticks; none where only the curve is known
 
     friend constexpr bool operator==(frontier const&, frontier const&) = default;
 };

@@ -95,8 +95,8 @@ public:
 
 private:
     struct arc_state {
-        int first;  ///< its fastest breakpoint
-        int piece;  ///< the breakpoint at which more flow would go: slopes[piece] <= flow < slopes[piece - 1]
+        int first;     ///< its fastest breakpoint
+        int piece;     ///< the breakpoint at which more flow would go: slopes[piece] <= flow < slopes[piece - 1]
         int forward;   ///< place of the residual arc in the direction of the arc
         int backward;  ///< and against it
         std::int64_t flow;

@@ -17,8 +17,8 @@ namespace rheo::inline v0 {
 
 /// An option as the published method sees it.
 struct bucketed_option {
-    ticks time;        ///< floored
-    double cost;       ///< J, e - P_b x the floored time
+    ticks time;   ///< floored
+    double cost;  ///< J, e - P_b x the floored time
     seconds real_time;
     clock_option measured;
 };

@@ -117,10 +117,10 @@ private:
         instruction_kind kind;
         int stage;
         int partner_stage;
-        std::int32_t own = no_slot;            ///< what its end makes known
-        std::int32_t input = no_slot;          ///< what it waits for
-        std::int32_t sender = no_slot;         ///< twice the sending stage, one more for gradients, when that crosses ranks
-        std::int32_t second_input = no_slot;   ///< of the partner
+        std::int32_t own = no_slot;           ///< what its end makes known
+        std::int32_t input = no_slot;         ///< what it waits for
+        std::int32_t sender = no_slot;        ///< twice the sending stage, one more for gradients, when that crosses ranks
+        std::int32_t second_input = no_slot;  ///< of the partner
         std::int32_t second_sender = no_slot;
     };
 

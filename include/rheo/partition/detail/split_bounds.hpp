@@ -181,18 +181,18 @@ private:
     int stages_;
     int per_node_;
     int all_devices_;
-    bool whole_;              ///< one stage per rank and whole backwards: what is left after a stage's last backward counts, too
-    std::int64_t size_ = 0;   ///< instructions of the program
-    std::int64_t items_ = 0;  ///< that each stage runs at least, with all of a microbatch
+    bool whole_;                                    ///< one stage per rank and whole backwards: what is left after a stage's last backward counts, too
+    std::int64_t size_ = 0;                         ///< instructions of the program
+    std::int64_t items_ = 0;                        ///< that each stage runs at least, with all of a microbatch
     std::vector<std::vector<held_items>> moments_;  ///< of each stage, whatever else its rank holds
     std::vector<int> regions_;                      ///< that the rank of each stage has for what is recomputed
     std::vector<std::vector<row_window>> windows_;  ///< of the stages' rows
     slowest_table slowest_;
-    slowest_table worst_row_;  ///< where whole_
-    std::vector<stage_times> least_;  ///< layer -> what any stage of the layers from it on takes at least
+    slowest_table worst_row_;                 ///< where whole_
+    std::vector<stage_times> least_;          ///< layer -> what any stage of the layers from it on takes at least
     std::vector<std::int64_t> least_before_;  ///< layer -> what the layers before it take at least, each on the devices that suit it best
-    std::vector<std::int64_t> heaviest_;  ///< layer -> the most that a layer from it on, and what passes before it, takes
-    std::vector<double> part_held_;       ///< stages -> the part of the makespan that so many stages can hold as work of a microbatch
+    std::vector<std::int64_t> heaviest_;      ///< layer -> the most that a layer from it on, and what passes before it, takes
+    std::vector<double> part_held_;           ///< stages -> the part of the makespan that so many stages can hold as work of a microbatch
     double forward_part_ = 1.0;
     double backward_part_ = 1.0;
 };

@@ -26,7 +26,7 @@ struct shared_tensor {
 
 struct place_costs {
     std::size_t survivors = 0;
-    std::size_t bounds = 0;                    ///< layers + 1
+    std::size_t bounds = 0;                      ///< layers + 1
     std::vector<std::int64_t> missing_before{};  ///< survivor by survivor: bound of layers -> the bytes of the layers before it
     std::vector<shared_tensor> shared{};
 

@@ -59,11 +59,11 @@ struct place_search {
     place_costs const* costs;
     template_set_value const* ready;
     Price price;
-    seconds quickest;                                                    ///< no step is shorter
-    seconds to_beat{std::numeric_limits<double>::infinity()};            ///< what is found costs less than this
+    seconds quickest;                                          ///< no step is shorter
+    seconds to_beat{std::numeric_limits<double>::infinity()};  ///< what is found costs less than this
     chosen_places best{};
-    std::int64_t work = 0;                                               ///< so far; a place beside a survivor is one, cubed
-    std::vector<std::vector<std::int64_t>> least{};                      ///< by size: what so many pipelines miss at least
+    std::int64_t work = 0;                           ///< so far; a place beside a survivor is one, cubed
+    std::vector<std::vector<std::int64_t>> least{};  ///< by size: what so many pipelines miss at least
     std::vector<std::vector<int>> tried{};
 
     static constexpr std::int64_t most_work = 1 << 19;

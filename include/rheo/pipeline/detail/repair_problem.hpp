@@ -143,10 +143,10 @@ struct repair_problem {
     std::vector<rank_holdings const*> usable{};     ///< without those that are kept waiting
     int fewest = 0;                                 ///< pipelines: f + 1, or as many as fit
     size_problem sizes{};
-    size_optimum optimum{};                         ///< of no ranks where there is no room for all microbatches
+    size_optimum optimum{};  ///< of no ranks where there is no room for all microbatches
     place_costs costs{};
-    rank_groups groups{};                           ///< the ranks of each pipeline before, refilled
-    int in_places = 0;                              ///< ranks of the groups
+    rank_groups groups{};  ///< the ranks of each pipeline before, refilled
+    int in_places = 0;     ///< ranks of the groups
 };
 
 /// No choice of sizes takes longer, in whole nanoseconds.

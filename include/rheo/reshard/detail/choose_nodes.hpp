@@ -18,8 +18,8 @@ namespace rheo::inline v0::detail {
 
 /// The ranks of a node in classes.
 struct node_kind {
-    std::vector<std::size_t> classes;                     ///< of its ranks, ascending
-    std::vector<std::vector<ranked_class>> nodes{};       ///< each in the same order of classes
+    std::vector<std::size_t> classes;                ///< of its ranks, ascending
+    std::vector<std::vector<ranked_class>> nodes{};  ///< each in the same order of classes
 
     friend constexpr bool operator==(node_kind const&, node_kind const&) = default;
 };

@@ -255,8 +255,8 @@ private:
     holder_sets const& sets_;
     class_nodes<> where_;
     node_pieces in_node_;
-    std::vector<std::vector<missing_piece>> between_{};     ///< set of holders -> what no rank on the receiver's node has
-    std::vector<std::size_t> bin_of_;                       ///< class -> its bin on the node at work
+    std::vector<std::vector<missing_piece>> between_{};  ///< set of holders -> what no rank on the receiver's node has
+    std::vector<std::size_t> bin_of_;                    ///< class -> its bin on the node at work
     chosen_sources result_{};
 };
 

@@ -217,14 +217,14 @@ private:
     }
 
     heaviest_problem const& problem_;
-    std::vector<std::size_t> first_;               ///< pair of each row
-    std::vector<std::vector<std::size_t>> into_;   ///< column -> its pairs
+    std::vector<std::size_t> first_;              ///< pair of each row
+    std::vector<std::vector<std::size_t>> into_;  ///< column -> its pairs
     std::vector<std::int64_t> free_;
     std::vector<std::int64_t> row_distance_;
     std::vector<std::int64_t> column_distance_;
     std::vector<std::size_t> pair_to_row_;
     std::vector<std::size_t> pair_to_column_;
-    std::vector<std::size_t> rows_{};     ///< seen in the present search
+    std::vector<std::size_t> rows_{};  ///< seen in the present search
     std::vector<std::size_t> columns_{};
     std::vector<seen_column> heap_{};
     heaviest_answer answer_{};

@@ -25,7 +25,7 @@ struct load_share {
 };
 
 struct divided_load {
-    std::int64_t level = 0;                       ///< of the fullest bin, per rank of it: the least possible, rounded up
+    std::int64_t level = 0;                         ///< of the fullest bin, per rank of it: the least possible, rounded up
     std::vector<std::vector<load_share>> shares{};  ///< of each item
 };
 

@@ -106,7 +106,7 @@ public:
 private:
     reshard_problem const& problem_;
     std::vector<std::vector<std::vector<held_piece>>> pieces_;  ///< array -> wanted box
-    std::vector<meeting_boxes<OnlyWhenCalled>> meeting_{};                    ///< by array
+    std::vector<meeting_boxes<OnlyWhenCalled>> meeting_{};      ///< by array
     holder_sets sets_{};
 };
 

@@ -22,10 +22,10 @@ namespace rheo::inline v0::detail {
 struct moving_array {
     tensor_id tensor;
     role_set roles;
-    std::int64_t unit = 0;            ///< bytes of an element as it travels
-    bool is_sum = false;              ///< each holder has an addend
-    std::vector<nd_box> held{};    ///< distinct
-    std::vector<nd_box> wanted{};  ///< distinct
+    std::int64_t unit = 0;                            ///< bytes of an element as it travels
+    bool is_sum = false;                              ///< each holder has an addend
+    std::vector<nd_box> held{};                       ///< distinct
+    std::vector<nd_box> wanted{};                     ///< distinct
     std::vector<std::vector<std::size_t>> holders{};  ///< of a held box: classes, ascending
 };
 

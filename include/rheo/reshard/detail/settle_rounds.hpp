@@ -25,11 +25,11 @@ namespace rheo::inline v0::detail {
 /// Elements that the same ranks hold, want and receive.
 struct settling_piece {
     array_part part;
-    std::int64_t size = 0;            ///< as it is held
-    std::vector<rank_id> surplus{};   ///< ranks that hold it and do not want it
+    std::int64_t size = 0;           ///< as it is held
+    std::vector<rank_id> surplus{};  ///< ranks that hold it and do not want it
     std::int64_t copies = 0;
     std::int64_t least_copies = 0;
-    std::int64_t open = 0;            ///< transfers of it that have not been
+    std::int64_t open = 0;  ///< transfers of it that have not been
 };
 
 template <class OnlyWhenCalled = void>

@@ -120,7 +120,7 @@ private:
 
     reshard_problem const& problem_;
     std::vector<meeting_boxes<OnlyWhenCalled>> meeting_{};  ///< by array
-    std::vector<std::int64_t> sum_;           ///< by class, 0 between calls
+    std::vector<std::int64_t> sum_;                         ///< by class, 0 between calls
 };
 
 /// So many places of a class take ranks of another.

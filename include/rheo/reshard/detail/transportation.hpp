@@ -22,7 +22,7 @@ struct transportation {
 };
 
 struct transportation_answer {
-    std::vector<std::int64_t> taken;         ///< row-major: ranks of a column that take places of a row
+    std::vector<std::int64_t> taken;  ///< row-major: ranks of a column that take places of a row
     std::int64_t cost = 0;
     std::vector<std::int64_t> row_price;     ///< row + column price <= cost of each pair, and column prices <= 0 ...
     std::vector<std::int64_t> column_price;  ///< ... so that their sum over places and ranks bounds the cost of every answer from below

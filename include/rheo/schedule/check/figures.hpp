@@ -22,11 +22,11 @@ namespace rheo::inline v0 {
 
 struct schedule_figures {
     seconds makespan;
-    seconds largest_work;    ///< of a rank
-    seconds makespan_bubble; ///< makespan - largest_work
-    seconds span_bubble;     ///< the largest (last end - first start - work) of a rank
-    seconds lower_bound;     ///< see lower_bound.hpp
-    std::vector<int> peaks;  ///< rank -> most (stage, item) activations held
+    seconds largest_work;     ///< of a rank
+    seconds makespan_bubble;  ///< makespan - largest_work
+    seconds span_bubble;      ///< the largest (last end - first start - work) of a rank
+    seconds lower_bound;      ///< see lower_bound.hpp
+    std::vector<int> peaks;   ///< rank -> most (stage, item) activations held
 
     friend constexpr bool operator==(schedule_figures const&, schedule_figures const&) = default;
 

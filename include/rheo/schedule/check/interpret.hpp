@@ -239,7 +239,7 @@ private:
     std::vector<row_ref> rows_;
     std::vector<std::size_t> next_;  ///< row -> its next instruction
     std::vector<std::size_t> limits_;
-    std::vector<int> holders_;       ///< unit -> rows that name it
+    std::vector<int> holders_;  ///< unit -> rows that name it
     std::vector<int> posted_;
 };
 

@@ -54,8 +54,8 @@ namespace detail {
 /// When (stage, microbatch) facts became true, in one pipeline.
 struct pipeline_times {
     std::size_t items;
-    std::vector<seconds> activation;  ///< the forward's end, or its send when that is posted
-    std::vector<seconds> gradient;    ///< the same for the backward
+    std::vector<seconds> activation;          ///< the forward's end, or its send when that is posted
+    std::vector<seconds> gradient;            ///< the same for the backward
     std::vector<seconds> activation_awaited;  ///< when the next stage posted its receive
     std::vector<seconds> gradient_awaited;    ///< when the stage before did
 

@@ -24,17 +24,17 @@ struct parameter_cell {
     std::size_t row;
     std::size_t before;  ///< stands before this instruction of the row, or at its end
     std::int16_t stage;
-    std::uint8_t word;   ///< of parameter_words
+    std::uint8_t word;  ///< of parameter_words
 
     friend constexpr bool operator==(parameter_cell const&, parameter_cell const&) = default;
 };
 
 struct program_grid {
-    std::vector<int> placement;                                   ///< stage -> row
+    std::vector<int> placement;                                 ///< stage -> row
     std::vector<std::vector<std::optional<instruction>>> rows;  ///< row -> its cells
     int copies = 1;
     int slices = 1;
-    std::vector<parameter_cell> parameters = {};                  ///< by row, then by place
+    std::vector<parameter_cell> parameters = {};  ///< by row, then by place
 
     friend constexpr bool operator==(program_grid const&, program_grid const&) = default;
 };

@@ -16,7 +16,7 @@ namespace rheo::inline v0 {
 
 enum class instruction_kind : std::uint8_t {
     forward,
-    backward,         ///< input gradient and weight gradient in one
+    backward,  ///< input gradient and weight gradient in one
     input_gradient,
     weight_gradient,
     send_activation,

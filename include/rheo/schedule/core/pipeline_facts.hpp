@@ -16,13 +16,13 @@ namespace rheo::inline v0::detail {
 /// What is known of (stage, microbatch) in a pipeline.
 enum fact : std::uint8_t {
     forward_done = 1,
-    gradient_done = 2,   ///< the gradient of the stage's input exists (B or I)
+    gradient_done = 2,  ///< the gradient of the stage's input exists (B or I)
     weight_done = 4,
-    activation_here = 8,   ///< the receive of the stage's input is done (non-blocking: posted)
-    gradient_here = 16,    ///< the same for the gradient of the stage's output
+    activation_here = 8,  ///< the receive of the stage's input is done (non-blocking: posted)
+    gradient_here = 16,   ///< the same for the gradient of the stage's output
     activation_sent = 32,
     gradient_sent = 64,
-    evicted = 128,         ///< the activation is not there until it is recomputed
+    evicted = 128,  ///< the activation is not there until it is recomputed
 };
 
 struct pipeline_facts {

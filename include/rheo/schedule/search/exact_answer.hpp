@@ -14,7 +14,7 @@ struct exact_answer {
     seconds makespan;
     seconds lower_bound;  ///< of every order; equal to the makespan when the search came to its end
     bool is_optimal;
-    long nodes;           ///< branches looked at
+    long nodes;  ///< branches looked at
 };
 
 }  // namespace rheo::inline v0

@@ -31,11 +31,11 @@ struct list_request {
     std::vector<int> placement;
     stage_costs costs;
     int microbatches;
-    int copies = 1;                         ///< microbatch m takes copy m % copies
-    bool split = false;                     ///< input and weight gradients apart
+    int copies = 1;                       ///< microbatch m takes copy m % copies
+    bool split = false;                   ///< input and weight gradients apart
     std::vector<bytes> activations = {};  ///< stage -> held from F to B or W; none: one byte each
-    bytes cap = {};                         ///< of activations per rank; 0: none
-    int slices = 1;                         ///< of each microbatch; costs and activations are a slice's
+    bytes cap = {};                       ///< of activations per rank; 0: none
+    int slices = 1;                       ///< of each microbatch; costs and activations are a slice's
 };
 
 /// A compute program and what it takes.
@@ -258,14 +258,14 @@ private:
     std::size_t chain_ = 0;
     std::vector<std::vector<std::size_t>> stages_of_;  ///< rank -> its stages, shallow ones first
     std::vector<bytes> activations_;
-    std::vector<bytes> whole_;                         ///< stage -> activations of one microbatch
-    std::vector<bytes> held_;                          ///< by stage
+    std::vector<bytes> whole_;  ///< stage -> activations of one microbatch
+    std::vector<bytes> held_;   ///< by stage
     std::vector<seconds> clocks_;
-    std::vector<std::size_t> wanted_;                  ///< stage -> microbatches
-    std::vector<choice> choices_;                      ///< stage -> what it could do next
-    std::vector<std::size_t> first_of_;                ///< rank -> its stage with the best choice
-    std::vector<std::size_t> done_;                    ///< (stage, kind) -> how many
-    std::vector<std::vector<seconds>> ends_;           ///< (stage, forward or backward) -> when each ended
+    std::vector<std::size_t> wanted_;         ///< stage -> microbatches
+    std::vector<choice> choices_;             ///< stage -> what it could do next
+    std::vector<std::size_t> first_of_;       ///< rank -> its stage with the best choice
+    std::vector<std::size_t> done_;           ///< (stage, kind) -> how many
+    std::vector<std::vector<seconds>> ends_;  ///< (stage, forward or backward) -> when each ended
 };
 
 }  // namespace detail

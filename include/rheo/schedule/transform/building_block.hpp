@@ -18,8 +18,8 @@ namespace rheo::inline v0 {
 
 /// One microbatch in time, in slots that each hold one forward, input gradient or weight gradient.
 struct building_block {
-    std::vector<int> placement;        ///< stage -> rank
-    std::vector<int> forward;          ///< stage -> slot
+    std::vector<int> placement;  ///< stage -> rank
+    std::vector<int> forward;    ///< stage -> slot
     std::vector<int> input_gradient;
     std::vector<int> weight_gradient;
     int period;

@@ -41,13 +41,13 @@ struct collective_request {
     collective operation = collective::all_reduce;
     collective_form form = collective_form::ring;
     collective_scope scope = collective_scope::by_level;
-    bytes size{};           ///< of the buffer that is cut into chunks; of an all_gather the part of one rank; of a slice_owner the integers
+    bytes size{};  ///< of the buffer that is cut into chunks; of an all_gather the part of one rank; of a slice_owner the integers
     int chunks = 1;
-    int active_chunks = 1;  ///< of a rank under way at once, in each level
-    typename Model::time handover{};                 ///< before each message that is sent and after the last that came
+    int active_chunks = 1;                         ///< of a rank under way at once, in each level
+    typename Model::time handover{};               ///< before each message that is sent and after the last that came
     std::optional<typename Model::rate> memory{};  ///< at which what came is added; none: in no time
-    int sum_bytes = 8;      ///< slice_owner: of one element on the way to the owner
-    int value_bytes = 4;    ///< and of one on the way back
+    int sum_bytes = 8;                             ///< slice_owner: of one element on the way to the owner
+    int value_bytes = 4;                           ///< and of one on the way back
 };
 
 }  // namespace rheo::inline v0

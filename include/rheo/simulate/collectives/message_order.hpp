@@ -17,10 +17,10 @@ enum class step_kind : unsigned char { send, receive, end };
 
 struct collective_step {
     step_kind kind;
-    int peer = 0;         ///< place of the receiver; of receives nothing is asked but the key
-    std::int64_t key = 0; ///< which message of the receiver this is
-    bytes size{};         ///< of a send
-    bytes added{};        ///< of a receive: of the sum that is made before what is next
+    int peer = 0;          ///< place of the receiver; of receives nothing is asked but the key
+    std::int64_t key = 0;  ///< which message of the receiver this is
+    bytes size{};          ///< of a send
+    bytes added{};         ///< of a receive: of the sum that is made before what is next
 
     friend constexpr bool operator==(collective_step const&, collective_step const&) = default;
 };
@@ -68,7 +68,7 @@ constexpr collective_step halving_doubling_step(collective_phase const& phase, i
     if (k > messages) {
         return {step_kind::end};
     }
-    auto const way = k <= levels ? k : 2 * levels + 1 - k;  // there and back
+    auto const way = k <= levels ? k : 2 * levels + 1 - k;            // there and back
     bytes const added{k < levels ? phase.size.count >> (k + 1) : 0};  // the size of the next message
     return in_turn(step, messages, place ^ (1 << (way - 1)), {phase.size.count >> way}, added);
 }

@@ -285,7 +285,7 @@ private:
     whole_milliseconds had_{};   ///< of the step before it began, in ms of its nodes
     whole_milliseconds kept_{};  ///< of a broken step, in ms of `kept_on_` nodes
     int kept_on_ = 1;
-    std::int64_t steps_ = 0;     ///< since the last commit
+    std::int64_t steps_ = 0;  ///< since the last commit
     whole_milliseconds since_{};
 };
 

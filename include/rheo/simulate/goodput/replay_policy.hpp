@@ -25,10 +25,10 @@ constexpr std::string_view name_of(replay_kind kind) { return replay_names[stati
 
 struct replay_policy {
     replay_kind kind = replay_kind::replay;
-    whole_milliseconds configure{};          ///< after a change of the nodes that take part
-    whole_milliseconds checkpoint{};         ///< to write one
+    whole_milliseconds configure{};           ///< after a change of the nodes that take part
+    whole_milliseconds checkpoint{};          ///< to write one
     std::int64_t checkpoint_every_steps = 0;  ///< of a checkpoint policy at least 1
-    whole_milliseconds ready{45'000};        ///< from the moment a node comes until it can take part
+    whole_milliseconds ready{45'000};         ///< from the moment a node comes until it can take part
 
     friend constexpr bool operator==(replay_policy const&, replay_policy const&) = default;
 };

@@ -18,7 +18,7 @@ namespace rheo::inline v0 {
 inline constexpr whole_milliseconds longest_table_step{std::int64_t{1} << 31};
 
 struct steps_table {
-    int fewest = 1;                        ///< nodes: with fewer nothing runs
+    int fewest = 1;                         ///< nodes: with fewer nothing runs
     std::vector<whole_milliseconds> times;  ///< on fewest, fewest + 1, ... nodes; with more as with the most
     double samples_per_step = 0.0;
 

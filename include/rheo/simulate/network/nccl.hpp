@@ -30,7 +30,7 @@ struct nccl_machine {
     int ranks;
     int nodes;
     int channels;
-    double channel_bandwidth;      ///< GB/s of 10^9 bytes: inside a node for one or two nodes, else between them
+    double channel_bandwidth;  ///< GB/s of 10^9 bytes: inside a node for one or two nodes, else between them
     nccl_gpu gpu = nccl_gpu::hopper;
     nccl_cpu cpu = nccl_cpu::intel;
     bool has_nvlink = true;        ///< inside a node; else PCI
@@ -56,9 +56,9 @@ constexpr std::array<nccl_row, 3> nccl_base_us{{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.
 constexpr std::array<nccl_row, 3> nccl_nvlink_us{{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0.0, 0.0, 25.0}}};
 constexpr std::array<nccl_row, 3> nccl_pci_us{{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0.0, 0.0, 0.0}}};
 constexpr std::array<nccl_row, 3> nccl_net_us{{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0.0, 0.0, 14.0}}};
-constexpr nccl_row nccl_overhead_us{1.0, 2.0, 1.0};                                                    // by processor
-constexpr nccl_row nccl_ll_one_node{39.0, 87.7, 141.0};                                                // by GPU
-constexpr nccl_row nccl_ll_two_nodes{39.0, 22.5, 39.0};                                                // by processor; others as Intel
+constexpr nccl_row nccl_overhead_us{1.0, 2.0, 1.0};      // by processor
+constexpr nccl_row nccl_ll_one_node{39.0, 87.7, 141.0};  // by GPU
+constexpr nccl_row nccl_ll_two_nodes{39.0, 22.5, 39.0};  // by processor; others as Intel
 constexpr nccl_row nccl_ll_more_nodes{20.4, 19.0, 20.4};
 constexpr std::array<nccl_row, 3> nccl_ring_ll128{{{20.0, 20.0, 20.0}, {20.0, 20.0, 20.0}, {36.7, 36.7, 36.7}}};  // by GPU, then nodes
 constexpr std::array<nccl_row, 3> nccl_tree_ll128{{{20.0, 20.0, 20.0}, {20.0, 20.0, 20.0}, {36.7, 36.7, 29.0}}};

@@ -23,10 +23,10 @@ enum class network_topology : unsigned char {
 /// One level. @tparam Link modelled_link or integer_link
 template <class Link = modelled_link>
 struct network_level {
-    int members;                ///< of each group at this level
+    int members;  ///< of each group at this level
     network_topology topology;
-    Link link;                  ///< of one link
-    int links_per_member = 1;   ///< side by side wherever the topology has one; a message takes the one that is free first
+    Link link;                 ///< of one link
+    int links_per_member = 1;  ///< side by side wherever the topology has one; a message takes the one that is free first
 
     friend constexpr bool operator==(network_level const&, network_level const&) = default;
 };

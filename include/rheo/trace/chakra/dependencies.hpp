@@ -158,11 +158,11 @@ private:
         return text + (path.size() > 8 ? " (and so on)" : "") + " waits for " + name_of_node(node) + ": a circle of " + std::to_string(path.size()) + " nodes";
     }
 
-    std::vector<std::uint64_t> ids_;         // in the order of the file
+    std::vector<std::uint64_t> ids_;  // in the order of the file
     std::vector<std::uint64_t> sorted_ids_;
-    std::vector<std::size_t> by_id_;         // sorted place -> place in the file; empty: the same
-    std::vector<std::uint64_t> wanted_;      // ids, then places, of all dependencies, node by node
-    std::vector<std::size_t> data_begin_;    // node -> its data dependencies in `wanted_`, behind its control dependencies
+    std::vector<std::size_t> by_id_;       // sorted place -> place in the file; empty: the same
+    std::vector<std::uint64_t> wanted_;    // ids, then places, of all dependencies, node by node
+    std::vector<std::size_t> data_begin_;  // node -> its data dependencies in `wanted_`, behind its control dependencies
     std::vector<std::size_t> end_;
     std::uint64_t absent_controls_ = 0;
 };

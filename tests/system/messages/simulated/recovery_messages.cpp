@@ -147,7 +147,7 @@ TEST_CASE("messages: few agreements name the survivors exactly")
             }
             auto const calls = static_cast<int>(votes.front().size());
             CHECK(calls == static_cast<int>(votes.back().size()));
-            CHECK(calls <= 1 + 2 * losses);           // for a few losses: 3 at 1,000 ranks, which took 33
+            CHECK(calls <= 1 + 2 * losses);                                  // for a few losses: 3 at 1,000 ranks, which took 33
             CHECK(calls <= 2 + ranks / 31 + ranks / 62 + ranks / 124 + 10);  // and never much more than asking for each
         }
     }

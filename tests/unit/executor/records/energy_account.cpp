@@ -31,8 +31,8 @@ TEST_CASE("energy_account: total equals what the devices counted")
         auto members = ranks_to(2 + static_cast<int>(random() % 5));
         energy_account account{members, {{100.0}, 0}, 10};
         account.resume_from({});
-        std::map<rank_id, double> counts;    // what each device has counted
-        std::map<rank_id, double> settled;   // as of the last settled attempt
+        std::map<rank_id, double> counts;   // what each device has counted
+        std::map<rank_id, double> settled;  // as of the last settled attempt
         double unseen = 0;
         std::vector<rank_id> missing;
         std::int64_t committed = 0;

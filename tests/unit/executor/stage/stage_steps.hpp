@@ -41,7 +41,7 @@ inline std::vector<reference::microbatch> random_step(gpt_shape shape, int count
 }
 
 struct use_result {
-    std::vector<std::int64_t> sums;   ///< of 32 bits too
+    std::vector<std::int64_t> sums;  ///< of 32 bits too
     accumulator_state state;
     std::vector<row_sum_state> rows;  ///< of those
 
@@ -64,7 +64,7 @@ struct step_result {
     loss_sum loss;
     std::vector<float> logits;
     std::vector<std::vector<std::vector<float>>> input_gradients;  ///< item, stage; not compared
-    std::vector<bytes> peaks;                         ///< stage -> most bytes of activations held; not compared
+    std::vector<bytes> peaks;                                      ///< stage -> most bytes of activations held; not compared
 
     friend bool operator==(step_result const& a, step_result const& b) { return a.uses == b.uses && a.loss == b.loss && a.logits == b.logits; }
 };
@@ -72,10 +72,10 @@ struct step_result {
 /// How a microbatch's backward is done.
 enum class backwards {
     whole,
-    split,     ///< the two halves one after the other
-    split_late, ///< all microbatches forward, then all input gradients, then all weight gradients, the last microbatch first
-    recomputed, ///< all microbatches forward and evicted, then each recomputed and whole
-    recomputed_split ///< the same with split_late
+    split,            ///< the two halves one after the other
+    split_late,       ///< all microbatches forward, then all input gradients, then all weight gradients, the last microbatch first
+    recomputed,       ///< all microbatches forward and evicted, then each recomputed and whole
+    recomputed_split  ///< the same with split_late
 };
 
 struct options {
@@ -86,15 +86,15 @@ struct options {
     std::optional<use_id> only{};    ///< the one use that contributes; none: all
     bool backward = true;
     backwards how = backwards::whole;
-    int slices = 1;                  ///< of each microbatch
-    compute_backend* backend = nullptr;          ///< none: the host, with `threads`
-    bool stage_by_stage = false;     ///< all slices of a microbatch on a stage before the next stage has one
-    int times = 1;                   ///< the whole step again, on cleared accumulators
-    bool chooses = false;            ///< before that, scales as after an attempt
-    void (*prepare)(resident_state&) = nullptr;  ///< changes what each stage begins with
+    int slices = 1;                                   ///< of each microbatch
+    compute_backend* backend = nullptr;               ///< none: the host, with `threads`
+    bool stage_by_stage = false;                      ///< all slices of a microbatch on a stage before the next stage has one
+    int times = 1;                                    ///< the whole step again, on cleared accumulators
+    bool chooses = false;                             ///< before that, scales as after an attempt
+    void (*prepare)(resident_state&) = nullptr;       ///< changes what each stage begins with
     std::vector<recompute_level> recompute_levels{};  ///< of each layer of the model; none: nothing
-    shard_group group{};                 ///< of all stages
-    group_exchange* exchange = nullptr;  ///< between its members
+    shard_group group{};                              ///< of all stages
+    group_exchange* exchange = nullptr;               ///< between its members
 };
 
 /// The largest |g| of what all uses of a state have summed, by scale.
@@ -165,7 +165,7 @@ inline step_result run_step(model_description const& model, std::vector<referenc
             state->clear_accumulators();
         }
         auto const items = step.size() * slices;
-        std::vector<std::vector<activation>> kept(items);       // item, stage
+        std::vector<std::vector<activation>> kept(items);            // item, stage
         std::vector<std::vector<array<std::byte>>> gradient(items);  // item, stage: of the stage's input
         array<std::byte> above{backend.own()};
         for (std::size_t i = 0; i < items; ++i) {

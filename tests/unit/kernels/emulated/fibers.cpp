@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ucontext makes a stack, _setjmp and _longjmp switch: unlike swapcontext they make no system call.
-#undef _FORTIFY_SOURCE // its longjmp takes another stack for a mistake
+#undef _FORTIFY_SOURCE  // its longjmp takes another stack for a mistake
 #include "fibers.hpp"
 
 #include <csetjmp>

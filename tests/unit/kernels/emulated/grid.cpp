@@ -52,7 +52,7 @@ struct block_run {
     std::vector<thread_state> threads;
     std::deque<int> ready;
     int running = 0;
-    int arrived = 0;  // at a meeting of the block
+    int arrived = 0;                   // at a meeting of the block
     std::vector<int> arrived_of_warp;  // at meetings of each warp, of whatever lanes
     std::vector<int> members;          // of the meeting that is being finished
     std::byte* shared = nullptr;

@@ -73,7 +73,7 @@ struct arrival {
     meeting kind = meeting::none;
     unsigned mask = 0xffffffffU;  ///< of the warp
     std::uint64_t value = 0;
-    int source = 0;               ///< of a shuffle: the lane whose value is wanted
+    int source = 0;  ///< of a shuffle: the lane whose value is wanted
     std::source_location place;
 };
 

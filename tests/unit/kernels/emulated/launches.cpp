@@ -45,13 +45,13 @@ constexpr auto backward = launch_pass::backward;
 
 static_assert(becomes(launches_of(block, forward, bf16), "layer_norm", "product + bias", "attention", "product + bias", "residual_norm",
                       "product + bias + gelu", "product + bias", "residual_add"));
-static_assert(becomes(launches_of(block, backward, bf16), "residual_add",                                                                             //
+static_assert(becomes(launches_of(block, backward, bf16), "residual_add",                                                        //
                       "product of the input's gradient", "product of the weight's gradient", "exact sums + sums over the rows",  // the MLP's second product
                       "gelu", "product of the input's gradient", "product of the weight's gradient", "exact sums + sums over the rows",  // and its first
-                      "norm of the rows + sums over them",  //
-                      "product of the input's gradient", "product of the weight's gradient", "exact sums + sums over the rows",  // behind attention
-                      "attention: queries", "attention: keys and values",  //
-                      "product of the input's gradient", "product of the weight's gradient", "exact sums + sums over the rows",  // before it
+                      "norm of the rows + sums over them",                                                                               //
+                      "product of the input's gradient", "product of the weight's gradient", "exact sums + sums over the rows",          // behind attention
+                      "attention: queries", "attention: keys and values",                                                                //
+                      "product of the input's gradient", "product of the weight's gradient", "exact sums + sums over the rows",          // before it
                       "norm of the rows + sums over them"));
 static_assert(launches_of(block, forward, bf16).size() <= 8 && launches_of(block, backward, bf16).size() <= 18);
 static_assert(launches_of(block, forward, fp32).size() == 9 && launches_of(block, backward, fp32).size() == 18);

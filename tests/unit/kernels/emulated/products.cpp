@@ -22,7 +22,7 @@ constexpr int tile_width = 64;
 struct tile_operands {
     bfloat16 const* left;
     bfloat16 const* right;
-    int rows;     ///< of both that there are
+    int rows;  ///< of both that there are
     int columns;
     float* transposed;  // [16, 16]
     float* plain;       // [16, tile_width]

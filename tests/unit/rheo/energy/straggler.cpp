@@ -28,10 +28,10 @@ constexpr int changes_over(std::vector<double> const& ratios)
 }
 
 static_assert(changes_over({1.0, 1.05, 0.9, 1.09}) == 0);
-static_assert(changes_over({1.5, 1.0, 1.5, 1.0, 1.5}) == 0);                  // never twice
+static_assert(changes_over({1.5, 1.0, 1.5, 1.0, 1.5}) == 0);  // never twice
 static_assert(changes_over({1.5, 1.5, 1.5, 1.52, 1.49}) == 1);
-static_assert(changes_over({1.5, 1.5, 1.0, 1.5, 1.0, 1.5}) == 1);             // it stays slow
-static_assert(changes_over({1.5, 1.5, 1.07, 1.07, 1.07}) == 2);               // not well yet, but another slowness
+static_assert(changes_over({1.5, 1.5, 1.0, 1.5, 1.0, 1.5}) == 1);  // it stays slow
+static_assert(changes_over({1.5, 1.5, 1.07, 1.07, 1.07}) == 2);    // not well yet, but another slowness
 static_assert(changes_over({1.5, 1.5, 1.0, 1.0, 1.0}) == 2);
 static_assert(changes_over({1.08, 1.12, 1.08, 1.12, 1.08, 1.12}) == 0);
 

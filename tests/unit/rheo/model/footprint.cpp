@@ -78,7 +78,7 @@ constexpr microbatch_shape cut{.sequences = 1, .tokens = 36, .slices = 3};
 static_assert(saved_by(grouped.ops[3], cut) == saved_elements{12 * 4, 12 * 48});
 static_assert(saved_bytes(grouped.ops[3], cut) == bytes{12 * (4 + 48) * 4} && saved_bytes(grouped.ops[3], cut, bf16) == bytes{12 * 4 * 4 + 12 * 48 * 2});
 constexpr microbatch_shape narrow{.sequences = 1, .tokens = 15, .slices = 3};
-static_assert(saved_bytes(grouped.ops[3], narrow) == bytes{5 * 52 * 4 + 48});                   // 1040 bytes in 17 lines
+static_assert(saved_bytes(grouped.ops[3], narrow) == bytes{5 * 52 * 4 + 48});                         // 1040 bytes in 17 lines
 static_assert(saved_bytes(grouped.ops[3], narrow, bf16) == bytes{5 * 4 * 4 + 48 + 5 * 48 * 2 + 32});  // 80 in 2, 480 in 8
 
 // Half a type, half the slots, to the byte where every matrix has whole lines.

@@ -22,8 +22,8 @@ constexpr std::vector<layer_id> bounds(std::initializer_list<int> values)
 
 constexpr std::int64_t uneven[] = {2, 4, 6, 8, 10, 12};
 static_assert(optimal_cuts(uneven, 1) == bounds({0, 6}));
-static_assert(optimal_cuts(uneven, 2) == bounds({0, 4, 6}));        // 20 | 22
-static_assert(optimal_cuts(uneven, 3) == bounds({0, 3, 5, 6}));     // 12 | 18 | 12; 0,4,5,6 has 20
+static_assert(optimal_cuts(uneven, 2) == bounds({0, 4, 6}));     // 20 | 22
+static_assert(optimal_cuts(uneven, 3) == bounds({0, 3, 5, 6}));  // 12 | 18 | 12; 0,4,5,6 has 20
 static_assert(optimal_cuts(uneven, 6) == bounds({0, 1, 2, 3, 4, 5, 6}));
 static_assert(optimal_cuts(uneven, 7).empty());
 constexpr std::int64_t equal[] = {1, 1, 1, 1, 1};

@@ -20,7 +20,7 @@ constexpr stage_prices by_hand()
 
 static_assert(by_hand().layers() == 3 && by_hand().devices_per_node() == 2);
 static_assert(by_hand().forward(last_two, 1) == 80'000);
-static_assert(by_hand().forward(last_two, 2) == 40'000 + 5'000);    // half of the work, and each layer's sum
+static_assert(by_hand().forward(last_two, 2) == 40'000 + 5'000);  // half of the work, and each layer's sum
 static_assert(by_hand().backward(last_two, 2) == 50'000 + 5'000);
 static_assert(by_hand().time(last_two, 1) == 180'000);
 static_assert(by_hand().send_from({layer_id{0}, layer_id{2}}) == 5'000 + 60'000);

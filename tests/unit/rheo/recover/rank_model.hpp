@@ -17,12 +17,12 @@
 namespace small_job {
 
 enum class property : std::uint8_t {
-    commits_agree,       ///< no two survivors commit differently
-    counted_once,        ///< each contribution counts exactly once, in sums and in books
-    copies_are_current,  ///< each tensor of a held layer has the committed version
-    waits_end,           ///< every wait ends
-    lost_only_if_lost,   ///< state is given up only when really no copy lives
-    preconditions,       ///< the protocol is never asked against its preconditions
+    commits_agree,          ///< no two survivors commit differently
+    counted_once,           ///< each contribution counts exactly once, in sums and in books
+    copies_are_current,     ///< each tensor of a held layer has the committed version
+    waits_end,              ///< every wait ends
+    lost_only_if_lost,      ///< state is given up only when really no copy lives
+    preconditions,          ///< the protocol is never asked against its preconditions
     leaving_loses_nothing,  ///< while no rank is killed, no state is given up, whichever ranks leave
 };
 
@@ -68,9 +68,9 @@ struct rank_model {
     protocol_state<recovery_plan> protocol;
     std::uint32_t vote = 0;
     std::uint32_t requests = 0;  ///< to leave, that this rank knows of in the section, a bit per rank
-    std::uint32_t done = 0;  ///< operations of the section; in copies, a bit per transfer, and bit 31: begun
-    counts own{};            ///< accumulators
-    counts reduced{};        ///< what the update would take
+    std::uint32_t done = 0;      ///< operations of the section; in copies, a bit per transfer, and bit 31: begun
+    counts own{};                ///< accumulators
+    counts reduced{};            ///< what the update would take
     counts staged{};
     std::array<std::int8_t, 3> version{0, 0, 0};  ///< per tensor; -1: not here
 };

@@ -20,8 +20,8 @@ inline constexpr std::size_t most_ranks = 5;
 struct world {
     std::array<standing, most_ranks> who{};
     std::array<std::uint32_t, most_ranks> local{};  ///< of the living: which state, by its number
-    std::uint8_t kills = 0;                ///< still to come at most
-    std::vector<std::uint64_t> messages;   ///< packed, ascending
+    std::uint8_t kills = 0;                         ///< still to come at most
+    std::vector<std::uint64_t> messages;            ///< packed, ascending
 };
 
 inline std::uint64_t pack(message const& m)

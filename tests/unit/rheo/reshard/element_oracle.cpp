@@ -199,8 +199,8 @@ struct problem {
     reshard_request request;
     std::vector<rank_id> live;
     elements_of_rank at_first;  ///< held by any rank
-    elements_of_rank held;  ///< by live ranks
-    elements_of_rank wanted;  ///< by place
+    elements_of_rank held;      ///< by live ranks
+    elements_of_rank wanted;    ///< by place
     bool has_nodes;
 
     explicit problem(reshard_request const& of)
@@ -361,7 +361,7 @@ void check_plan(problem const& p, reshard_plan const& plan)
         return std::none_of(p.held.begin(), p.held.end(), [&](auto const& one) { return p.node(one.first) == p.node(rank) && one.second.count(e) != 0; });
     };
     std::map<unsigned, std::int64_t> by_holders;  // set of ranks -> bytes
-    std::map<unsigned, std::int64_t> by_nodes;  // set of nodes -> bytes that have to leave one
+    std::map<unsigned, std::int64_t> by_nodes;    // set of nodes -> bytes that have to leave one
     std::map<int, std::int64_t> missing;
     std::map<int, std::map<std::int64_t, std::int64_t>> missing_by_size;
     std::map<int, std::set<std::pair<element, int>>> comes;  // an addend with its holder, others with -1
@@ -409,7 +409,7 @@ void check_plan(problem const& p, reshard_plan const& plan)
         std::int64_t size = 0;
         each_element(plan.tensors[at(t.tensor)], t.tensor, t.box, t.roles, [&](element const& e) {
             REQUIRE(p.held.count(t.from.value) == 1);
-            REQUIRE(p.held.at(t.from.value).count(e) == 1);  // from a live holder
+            REQUIRE(p.held.at(t.from.value).count(e) == 1);                                      // from a live holder
             REQUIRE(comes[t.to.value].erase({e, is_sum(request, e) ? t.from.value : -1}) == 1);  // once, and only what is missing
             if (is_sum(request, e)) {
                 addends[{t.to.value, e}][t.from.value] = t.round;

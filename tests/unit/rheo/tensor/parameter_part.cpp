@@ -64,7 +64,7 @@ void check_runs(parameter_part const& part, tensor_shape shape)
 TEST_CASE("parameter_part: runs cover a part once, at its places")
 {
     check_runs(part_of({5, 12}, {{0, 5, 1, 3}, {0, 5, 5, 7}, {0, 5, 9, 11}}), {5, 6});  // columns of queries, keys and values
-    check_runs(part_of({1, 12}, {{0, 1, 2, 4}, {0, 1, 8, 10}}), {1, 4});                 // of a bias
+    check_runs(part_of({1, 12}, {{0, 1, 2, 4}, {0, 1, 8, 10}}), {1, 4});                // of a bias
     check_runs(part_of({12, 5}, {{3, 6, 0, 5}}), {3, 5});                               // rows
     check_runs(part_of({12, 5}, {{0, 2, 0, 5}, {7, 8, 0, 5}}), {3, 5});
     check_runs(part_of({4, 4}, {{0, 4, 0, 4}}), {4, 4});

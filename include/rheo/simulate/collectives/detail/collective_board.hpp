@@ -46,7 +46,7 @@ struct collective_progress {
     std::int32_t came_back = 0;  ///< direct, second part
     std::int32_t handed_back = 0;
     std::int64_t step = 0;
-    std::int64_t came = 0;       ///< messages; of trees and halving-doubling a bit for each key
+    std::int64_t came = 0;  ///< messages; of trees and halving-doubling a bit for each key
 };
 
 template <class Model>
