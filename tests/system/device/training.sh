@@ -66,6 +66,11 @@ for dtype in fp32 bf16; do
   same "$dtype-pipelines" $?
   job "$dtype-split" 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=zb-h1
   same "$dtype-split" $?
+  sharded=(--set plan.optimizer_shards=true --set plan.pipelines=[1,1,2])
+  job "$dtype-optimizer" 4 "${device[@]}" "${sharded[@]}"
+  same "$dtype-optimizer" $?
+  job "$dtype-keeper" 4 "${device[@]}" "${sharded[@]}" --inject kill:0@2:parameters
+  same "$dtype-keeper" $?
   late 0
   job "$dtype-copies" 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0 --set plan.schedule=dualpipe --set plan.recompute=true
   same "$dtype-copies" $?
@@ -74,7 +79,7 @@ for dtype in fp32 bf16; do
   job "$dtype-selective" 2 "${device[@]}" "${gpipe[@]}" --set plan.recompute=selective --set "plan.memory_mib=$(awk -v most="$most" 'BEGIN {printf "%.6f", most * 0.95 / 1048576}')"
   same "$dtype-selective" $?
   expect "$dtype: layers are recomputed" 1 "$(grep -c '"recompute_levels"' "$dtype-selective/plan.json")"
-  for run in pipelines split copies selective; do
+  for run in pipelines split copies selective optimizer; do
     as_planned "$dtype-$run"
   done
 done
