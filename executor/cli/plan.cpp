@@ -17,8 +17,10 @@
 #include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/config/toml.hpp"
+#include "executor/plan/choice_report.hpp"
 #include "executor/plan/forecast_json.hpp"
 #include "executor/plan/plan_report.hpp"
+#include "executor/plan/plan_tables.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -76,7 +78,8 @@ int plan(plan_options const& options)
     if (!first) {
         throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", options.config, first.error())};
     }
-    settle_degree(config, first->plan);
+    auto const limits = limits_of_step(*first, model, config, ranks);
+    settle_choices(config, first->plan);
     auto const clocks = clocks_for(first->plan, config, static_cast<int>(model.layers.size()));
     first->plan.clocks = clocks.clocks;
     forecast_options asked{.node_size = config.plan.node_size};
@@ -84,9 +87,9 @@ int plan(plan_options const& options)
         asked.device_memory = *most;
     }
     auto const forecast = make_forecast(first->plan, model, config, asked);
-    std::cout << (options.json ? plan_as_json(first->plan, forecast) : format_plan(first->plan, model, config, forecast));
+    std::cout << (options.json ? plan_as_json(*first, forecast, limits) : format_plan(first->plan, model, config, forecast));
     if (!options.json) {
-        fmt::print("{}", format_degrees(first->degrees, largest_group(first->plan)));
+        fmt::print("{}{}", format_limits(limits, source_of(forecast)), format_comparison(first->compared, source_of(forecast)));
     }
     if (!options.json && !clocks.clocks.empty()) {
         fmt::print("\nclocks for a step of {:.6g} s: {:.6g} J, {:.1f} % less than at the highest ones (plan --json has them)\n", clocks.time.count,

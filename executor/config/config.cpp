@@ -152,7 +152,7 @@ std::optional<invalid_key> check(run_config const& config)
     if (microbatch.tokens % microbatch.slices != 0) {
         return invalid_key{"train.slices", fmt::format("train.slices = {} must divide train.microbatch.tokens = {}", microbatch.slices, microbatch.tokens)};
     }
-    if (microbatch.slices == 1 && cuts_sequences(plan.schedule)) {
+    if (microbatch.slices == 1 && plan.schedule != automatic_schedule() && cuts_sequences(plan.schedule)) {
         return invalid_key{"plan.schedule",
                            fmt::format("plan.schedule = \"{}\" cuts sequences: train.slices must say into how many slices, 2 or more", name_of(plan.schedule))};
     }

@@ -109,7 +109,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("optimizer.weight_decay", c.optimizer.weight_decay, at_least(0), "AdamW: decoupled weight decay.");
     visit("optimizer.clip_norm", c.optimizer.clip_norm, at_least(0), "Global norm at which the mean gradient is clipped. 0 = no clipping.");
 
-    visit("plan.schedule", c.plan.schedule, field_limits{}, "Schedule family (rheo schedule --list), or a file.");
+    visit("plan.schedule", c.plan.schedule, field_limits{}, "Schedule family (rheo schedule --list), a file, or \"auto\": chosen by the planner.");
     visit("plan.pipelines", c.plan.pipelines, between(1, 1 << 20), "Ranks of each pipeline, e.g. [2, 3]. Empty = chosen by the planner.");
     visit("plan.tensor", c.plan.tensor, between(0, most_shards),
           "Ranks that share each stage, at most train.shards: one number (0 = chosen by the planner), or a list with one for each position, pipelines one "

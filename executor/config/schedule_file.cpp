@@ -45,6 +45,12 @@ result<any_schedule> read_schedule_file(std::string const& path)
 
 }  // namespace
 
+any_schedule automatic_schedule()
+{
+    static constexpr auto automatic = detail::unknown_family("auto");
+    return any_schedule{automatic};
+}
+
 result<any_schedule> find_schedule(std::string const& name)
 {
     auto parsed = parse_schedule(name);

@@ -18,6 +18,9 @@ result<any_schedule> find_schedule(std::string const& name);
 /// The same, but a name that is not known gives a schedule with nothing but this name: reports need no more.
 result<any_schedule> find_schedule_or_name(std::string const& name);
 
+/// plan.schedule = "auto": the planner chooses the family. A name alone; the plan that is made has a schedule.
+any_schedule automatic_schedule();
+
 /// How readers of files find schedules. A program with a schedule of its own type passes one that knows its name, too.
 using schedule_finder = std::function<result<any_schedule>(std::string const& name)>;
 

@@ -167,7 +167,7 @@ std::optional<invalid_key> fault_of(pending_config& result, schedule_finder cons
         return fault;
     }
     if (result.places.contains("plan.schedule")) {
-        auto const found = find(result.schedule_name);
+        auto const found = result.schedule_name == name_of(automatic_schedule()) ? automatic_schedule() : find(result.schedule_name);
         if (!found) {
             return invalid_key{"plan.schedule", found.error()};
         }

@@ -154,10 +154,43 @@ json to_json(forecast const& f)
     return object;
 }
 
+namespace {
+
+json to_json(compared_plan const& one)
+{
+    json object{{"schedule", name_of(one.schedule)}, {"tensor", one.degree}};
+    if (!one.error.empty()) {
+        object["error"] = one.error;
+        return object;
+    }
+    object.update({{"step_s", one.time.count}, {"needed_bytes", one.fullest.count}, {"recomputes", one.recomputes}, {"degraded", one.degraded}});
+    if (!one.instead.empty()) {
+        object["instead"] = one.instead;
+    }
+    return object;
+}
+
+}  // namespace
+
 std::string plan_as_json(plan const& p, forecast const& f)
 {
     auto object = to_json(p);
     object["forecast"] = to_json(f);
+    return format_members(object);
+}
+
+std::string plan_as_json(initial_plan const& made, forecast const& f, step_limits const& limits)
+{
+    auto object = to_json(made.plan);
+    auto& about = object["forecast"] = to_json(f);
+    about["step_without_s"] = {{"link_time", limits.without_link_time.count}, {"waiting", limits.without_waiting.count}};
+    if (limits.without_memory_limit) {
+        about["step_without_s"]["memory_limit"] = limits.without_memory_limit->count;
+    }
+    about["binds"] = name_of(binding_limit(limits));
+    for (auto const& one : made.compared) {
+        about["compared"].push_back(to_json(one));
+    }
     return format_members(object);
 }
 

@@ -132,17 +132,6 @@ std::string drawing_of(plan const& p)
     return text;
 }
 
-std::string format_degrees(std::span<tried_degree const> tried, int chosen)
-{
-    std::vector<text_row> rows;
-    for (auto const& one : tried) {
-        rows.push_back(
-            {{std::to_string(one.degree), one.error.empty() ? format_step(one.time) : std::string{"-"}}, one.degree == chosen ? "chosen" : one.error});
-    }
-    return rows.empty() ? std::string{}
-                        : "\ndegrees compared, for plan.tensor = 0 (steps as modelled)\n" + to_text({{"ranks share a stage"}, {"a step", true}}, rows);
-}
-
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config)
 {
     auto const known = make_replanning(model, config, static_cast<int>(ranks_of(p).size()));

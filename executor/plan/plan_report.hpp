@@ -4,22 +4,17 @@
 // A plan for people: templates, what each number of ranks would run, who holds what and how much, the schedule drawn, what was
 // checked, and what each loss would lead to. Only what the library computes; nothing is measured.
 
-#include <span>
 #include <string>
 
 #include "executor/config/config.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/planner/forecast.hpp"
-#include "rheo/planner/initial_plan.hpp"
 
 namespace rheo::inline v0 {
 
 /// The compute programs of all pipelines, at unit costs.
 std::string drawing_of(plan const& p);
-
-/// Table of the degrees that the planner compared, with their step times; empty if it chose none.
-std::string format_degrees(std::span<tried_degree const> tried, int chosen);
 
 /// How the job continues after the loss of this rank, as a sentence: the plan that the survivors make.
 std::string after_loss_of(rank_id lost, plan const& p, model_description const& model, run_config const& config);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/config/schedule_file.hpp"
 #include "executor/plan/layer_profile_file.hpp"
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/changed_plan.hpp"
@@ -15,11 +16,25 @@
 #include "rheo/planner/make_replanning.hpp"
 #include "rheo/planner/plan_error.hpp"
 #include "rheo/planner/recompute_choice.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/schedule/transform/slices.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
+
+/// The schedules that plan.schedule = "auto" compares; 1F1B first, which wins a tie.
+std::vector<any_schedule> candidates_for(microbatch_shape shape)
+{
+    std::vector<any_schedule> candidates{one_f_one_b{}};
+    for (auto const family : schedule_families()) {
+        if (family != candidates.front() && (shape.slices > 1 || !cuts_sequences(family))) {
+            candidates.push_back(family);
+        }
+    }
+    return candidates;
+}
 
 /// All but the profile. @pre check(config) found nothing
 planning_request without_profile(run_config const& config)
@@ -42,6 +57,10 @@ planning_request without_profile(run_config const& config)
                              .mtbf = plan.mtbf};
     if (plan.memory > bytes{}) {
         request.memory_limit = plan.memory;
+    }
+    if (plan.schedule == automatic_schedule()) {
+        request.schedule = one_f_one_b{};
+        request.candidates = candidates_for(config.train.microbatch);
     }
     return request;
 }
@@ -75,8 +94,16 @@ result<initial_plan> make_plan(model_description const& model, run_config const&
     return request ? make_plan(model, *request, ranks) : failure{request.error()};
 }
 
-void settle_degree(run_config& config, plan const& p)
+step_limits limits_of_step(initial_plan const& made, model_description const& model, run_config const& config, int ranks)
 {
+    return limits_of_step(made, model, *planning_request_of(model, config), ranks);
+}
+
+void settle_choices(run_config& config, plan const& p)
+{
+    if (config.plan.schedule == automatic_schedule()) {
+        config.plan.schedule = p.schedule;
+    }
     if (config.plan.tensor.is_one() || config.plan.tensor.is_automatic()) {
         config.plan.tensor.values = {largest_group(p)};
     }
@@ -134,7 +161,7 @@ result<changed_job> change_plan(model_description const& model, run_config confi
     if (!made) {
         return failure{made.error()};
     }
-    settle_degree(config, *made);
+    settle_choices(config, *made);
     request->tensor = config.plan.tensor;
     auto known = make_replanning(model, *request, static_cast<int>(staying.size()));
     auto first = with_fewest_moves(*std::move(made), staying, in_force.salvage.after, known, membership_rules_of(*request));

@@ -15,6 +15,7 @@
 #include "rheo/planner/forecast.hpp"
 #include "rheo/planner/initial_plan.hpp"
 #include "rheo/planner/planning_request.hpp"
+#include "rheo/planner/step_limits.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"
@@ -30,8 +31,11 @@ std::string layer_profile_error(model_description const& model, run_config const
 /// @pre check_ranks(config, ranks) found nothing, ranks >= 1  @returns an error of the profile, too
 result<initial_plan> make_plan(model_description const& model, run_config const& config, int ranks);
 
-/// Sets plan.tensor to the degree of the plan if the planner chose it or the plan came from a file.
-void settle_degree(run_config& config, plan const& p);
+/// Sets plan.schedule and plan.tensor to those of the plan if the planner chose them, plan.tensor also if the plan came from a file.
+void settle_choices(run_config& config, plan const& p);
+
+/// What bounds the step of a plan that make_plan returned for this config and so many ranks.
+step_limits limits_of_step(initial_plan const& made, model_description const& model, run_config const& config, int ranks);
 
 /// Why a plan cannot be run; empty when it can.
 std::string plan_error(plan const& p, model_description const& model, run_config const& config, int ranks);

@@ -98,11 +98,13 @@ job_setup prepare(model_description const& model, run_config const& given, run_o
         }
         p.first = std::move(made->plan);
     }
-    if (auto error = error_of_planned_changes(p.runs, given, launched); !error.empty()) {
+    p.config = given;
+    settle_choices(p.config, p.first);
+    if (auto error = error_of_planned_changes(p.runs, p.config, launched); !error.empty()) {
         return no(exit_code::impossible_plan, std::move(error));
     }
     // Messages name an item of a stage, a tensor, or a part of a use.
-    auto const stages = std::int64_t{launched} * stages_per_rank(given.plan, launched);
+    auto const stages = std::int64_t{launched} * stages_per_rank(p.config.plan, launched);
     auto const items =
         std::max({stages * items_in_messages(given.train), std::ssize(p.state.tensors) + std::int64_t{1}, std::int64_t{3} * std::ssize(p.state.uses)});
     if (items > mpi::messenger::largest_item()) {

@@ -19,6 +19,7 @@ namespace rheo::inline v0 {
 /// What the arguments come to, alike on all ranks; or why no job begins with them.
 struct job_setup {
     startup_error error{};
+    run_config config{};  ///< as given, with the planner's choices
     std::vector<injected_fault> faults{};
     model_description runs{};
     collection state{};

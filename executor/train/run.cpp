@@ -317,15 +317,13 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     }
     auto const self = generation->self;
     auto const launched = static_cast<int>(generation->members.size());
-    auto [wrong, faults, runs, state, units, first] = prepare(model, given, options, launched);
+    auto [wrong, config, faults, runs, state, units, first] = prepare(model, given, options, launched);
     if (wrong) {
         return refused(wrong, self.value == 0);
     }
 
-    auto [backend, data, fingerprint, power, failure] = open_rank(given, runs, self, first);
-    auto config = given;
+    auto [backend, data, fingerprint, power, failure] = open_rank(config, runs, self, first);
     config.power.blocking = power.blocking;  // in effect
-    settle_degree(config, first);
     startup begun;
     auto planned = digest_of(first);
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));

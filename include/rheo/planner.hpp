@@ -19,6 +19,7 @@
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/recompute_choice.hpp"
 #include "rheo/planner/recompute_policy.hpp"
+#include "rheo/planner/step_limits.hpp"
 #include "rheo/planner/step_parts.hpp"
 #include "rheo/planner/templates_and_clocks.hpp"
 #include "rheo/planner/tensor_degrees.hpp"

@@ -22,6 +22,7 @@
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/step_parts.hpp"
+#include "rheo/schedule/families/schedule_form.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -77,7 +78,29 @@ std::vector<layer_profile> with_prices_of(pipeline_instance const& pipeline, std
     return even;
 }
 
-/// Modelled time of a whole step: that of the longest pipeline, with messages and exchanges. Stages may have any degrees.
+/// Layer -> how many more forwards of it a microbatch takes in the pipeline, since activations are recomputed: one, or with split backwards two where
+/// layers recompute by their level (plan/memory_plan.hpp). Cheap levels count as nothing.
+template <class OnlyWhenCalled = void>
+std::vector<int> recomputed_forwards(plan const& p, std::size_t pipeline, program const& compute)
+{
+    auto const& instance = p.pipelines[pipeline];
+    std::vector<int> forwards(at(instance.cuts.back()));
+    auto const stages = recomputed_stages(p, pipeline);
+    auto const where = placement_of(instance);
+    auto const twice = form_of(compute).split ? 2 : 1;
+    for (stage_id stage{0}; at(stage) < instance.stages.size(); ++stage) {
+        auto const levels = recompute_levels_at(p, {true, pipeline_id{static_cast<int>(pipeline)}, where.positions[at(stage)]});
+        auto const span = layers_of(instance, stage);
+        for (auto l = span.begin; l < span.end; ++l) {
+            bool const by_level = !levels.empty() && levels[at(l)] == recompute_level::full;
+            forwards[at(l)] = std::max(forwards[at(l)], by_level ? twice : stages[at(stage)] ? 1 : 0);
+        }
+    }
+    return forwards;
+}
+
+/// Modelled time of a whole step: that of the longest pipeline, with messages, exchanges and recomputation, which comes just before its backward. Stages
+/// may have any degrees.
 template <class OnlyWhenCalled = void>
 seconds time_of_step(plan const& p, model_description const& model, planning_request const& request)
 {
@@ -88,22 +111,36 @@ seconds time_of_step(plan const& p, model_description const& model, planning_req
     auto const even_prices = make_stage_prices(even, link, most);
     seconds longest;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        std::optional<stage_prices> own;
-        if (!p.pipelines[i].shares.empty()) {
-            own = make_stage_prices(with_prices_of(p.pipelines[i], even, planned, model, request), link, most);
+        auto const& pipeline = p.pipelines[i];
+        if (p.work[i].empty()) {
+            continue;
         }
+        auto const compute = schedule_of(p, i).compute;
         std::vector<int> devices;
-        for (stage_id stage{0}; stage.value < stage_count(p.pipelines[i].cuts); ++stage) {  // of one copy of the model
-            devices.push_back(static_cast<int>(p.pipelines[i].stages[at(stage)].size()));
+        for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {  // of one copy of the model
+            devices.push_back(static_cast<int>(pipeline.stages[at(stage)].size()));
         }
-        if (!p.work[i].empty()) {
-            longest = std::max(longest, makespan_of(own ? *own : even_prices, schedule_of(p, i).compute, p.pipelines[i].cuts, devices));
+        bool const recomputes = p.recompute != plan_recompute{};
+        std::optional<stage_prices> own;
+        if (recomputes || !pipeline.shares.empty()) {
+            auto layers = pipeline.shares.empty() ? even : with_prices_of(pipeline, even, planned, model, request);
+            auto const forwards = recomputes ? recomputed_forwards(p, i, compute) : std::vector<int>(layers.size());
+            for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {
+                auto const degree = devices[at(stage)];
+                for (auto l = layers_of(pipeline.cuts, stage).begin; l < layers_of(pipeline.cuts, stage).end; ++l) {
+                    auto& layer = layers[at(l)];
+                    auto const sharing = degree == 1 ? seconds{} : layer.all_reduce[static_cast<std::size_t>(degree) - 2];
+                    layer.backward += (layer.forward + sharing * static_cast<double>(degree)) * static_cast<double>(forwards[at(l)]);
+                }
+            }
+            own = make_stage_prices(layers, link, most);
         }
+        longest = std::max(longest, makespan_of(own ? *own : even_prices, compute, pipeline.cuts, devices));
     }
     return longest;
 }
 
-/// How the ranks spend the time of a step. @param time result of time_of_step, above 0
+/// How the ranks spend the time of a step. Recomputation is computation. @param time result of time_of_step, above 0
 template <class OnlyWhenCalled = void>
 step_parts parts_of_step(plan const& p, model_description const& model, planning_request const& request, seconds time)
 {
@@ -113,14 +150,16 @@ step_parts parts_of_step(plan const& p, model_description const& model, planning
         auto const& pipeline = p.pipelines[i];
         auto const microbatches = static_cast<double>(p.work[i].size());
         all += time.count * static_cast<double>(ranks_of(pipeline).size());
+        auto const forwards =
+            p.recompute == plan_recompute{} || p.work[i].empty() ? std::vector<int>(layers.size()) : recomputed_forwards(p, i, schedule_of(p, i).compute);
         for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {
             auto const degree = static_cast<int>(pipeline.stages[at(stage)].size());
             for (auto l = layers_of(pipeline.cuts, stage).begin; l < layers_of(pipeline.cuts, stage).end; ++l) {
                 auto const& layer = layers[at(l)];
-                computing += microbatches * (layer.forward + layer.backward).count;
+                computing += microbatches * (layer.forward * (1.0 + forwards[at(l)]) + layer.backward).count;
                 if (degree > 1) {
-                    exchanging +=
-                        microbatches * degree * 2 * exchange_time(model.layers[at(l)], layer, request, group_of(pipeline, stage, grid_of(model))).count;
+                    exchanging += microbatches * degree * (2 + forwards[at(l)]) *
+                                  exchange_time(model.layers[at(l)], layer, request, group_of(pipeline, stage, grid_of(model))).count;
                 }
             }
         }

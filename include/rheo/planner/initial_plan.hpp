@@ -7,24 +7,30 @@
 #include <vector>
 
 #include "rheo/plan/plan.hpp"
+#include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
-/// A tensor-parallel degree that the planner tried.
-struct tried_degree {
-    int degree = 1;
-    seconds time{};       ///< modelled, of a step
-    std::string error{};  ///< if there is no plan
+/// A plan that the planner compared with others: the best with this schedule and this tensor-parallel degree.
+struct compared_plan {
+    any_schedule schedule{};
+    int degree = 1;           ///< ranks that share a stage; the largest if the request names one for each position
+    seconds time{};           ///< modelled, of a step
+    bytes fullest{};          ///< of the rank that holds most, as plan.memory_mib counts
+    bool recomputes = false;  ///< activations
+    bool degraded = false;    ///< fewer than failures + 1 pipelines
+    std::string instead{};    ///< which order all pipelines run in place of the schedule, and why; empty if one runs the schedule
+    std::string error{};      ///< if there is no plan
 
-    friend bool operator==(tried_degree const&, tried_degree const&) = default;
+    friend bool operator==(compared_plan const&, compared_plan const&) = default;
 };
 
 struct initial_plan {
     rheo::plan plan{};
-    seconds time{};                       ///< modelled, of a step
-    bool degraded = false;                ///< fewer than failures + 1 pipelines
-    std::vector<tried_degree> degrees{};  ///< that the planner compared; empty if the request set the degree
+    seconds time{};                         ///< modelled, of a step
+    bool degraded = false;                  ///< fewer than failures + 1 pipelines
+    std::vector<compared_plan> compared{};  ///< this one first, then the others, the better one first; empty if the request leaves no choice
 
     friend bool operator==(initial_plan const&, initial_plan const&) = default;
 };

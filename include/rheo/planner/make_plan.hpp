@@ -165,7 +165,7 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, planning_requ
 template <class OnlyWhenCalled = void>
 result<initial_plan> plan_of_groups(model_description const& model, planning_request const& request, int ranks);
 template <class OnlyWhenCalled = void>
-result<initial_plan> plan_of_best_degree(model_description const& model, planning_request request, int ranks);
+result<initial_plan> plan_of_shortest_step(model_description const& model, planning_request request, int ranks);
 
 /// The plan for ranks 0 .. ranks-1, the last `spares` of them without a place. Where the loss of `failures` nodes would lose state, pipelines of
 /// the planner's choice are made of whole nodes, and ranks of those in request.pipelines exchange places.
@@ -173,8 +173,8 @@ result<initial_plan> plan_of_best_degree(model_description const& model, plannin
 template <class OnlyWhenCalled = void>
 result<initial_plan> make_plan(model_description const& model, planning_request const& request, int ranks)
 {
-    if (request.tensor.is_automatic()) {
-        return plan_of_best_degree(model, request, ranks);
+    if (request.tensor.is_automatic() || !request.candidates.empty()) {
+        return plan_of_shortest_step(model, request, ranks);
     }
     if (!request.tensor.is_one()) {
         return plan_of_groups(model, request, ranks);
@@ -234,3 +234,4 @@ extern template result<initial_plan> make_plan<>(model_description const&, plann
 }  // namespace rheo::inline v0
 
 #include "rheo/planner/detail/plan_of_groups.hpp"
+#include "rheo/planner/detail/plan_of_shortest_step.hpp"

@@ -28,6 +28,7 @@ inline constexpr cluster_description processes_of_one_machine{1, {{50e9}, {5e9},
 
 struct planning_request {
     any_schedule schedule;                                 ///< plan.schedule; one_f_one_b{} for 1F1B
+    std::vector<any_schedule> candidates{};                ///< plan.schedule = "auto": the planner chooses one of these; empty: `schedule`
     int microbatches = 8;                                  ///< train.microbatches, per step
     microbatch_shape microbatch{4, 64};                    ///< train.microbatch, with train.slices
     dtype_policy policy = fp32;                            ///< train.dtype and train.sums

@@ -19,7 +19,12 @@ as_planned stages
 same uneven 6 --set plan.pipelines=[6] --set plan.tensor=[3,1,2] --set plan.layers=[1,3,1]
 same beside 5 --set plan.pipelines=[2,3] --set plan.tensor=[2,1,2]
 same chosen 4 --set plan.pipelines=[] --set plan.tensor=0
-expect "the degrees that were compared" 4 "$("$rheo" plan job.toml --ranks 4 --set plan.pipelines=[] --set plan.tensor=0 | sed -n '/^degrees compared/,$p' | grep -c ' ms')"
+same auto 4 --set plan.pipelines=[] --set plan.tensor=0 --set plan.schedule=auto --set plan.recompute=auto --set plan.memory_mib=64
+expect "its schedule" 1 "$(grep -c '"schedule": "[a-z0-9-]*"' auto/plan.json)"
+same auto_lost 4 --set plan.pipelines=[] --set plan.failures=1 --set plan.schedule=auto --inject kill:1@3:backward
+same auto_changed 4 --set plan.pipelines=[4] --set plan.schedule=auto --set 'plan.changes=["2: pipelines=[2,2]", "4: tensor=2"]'
+expect "what was compared" 8 "$("$rheo" plan job.toml --ranks 4 --set plan.pipelines=[] --set plan.schedule=auto | sed -n '/^plans compared/,$p' | grep -c ' ms')"
+expect "the plans that were compared" 4 "$("$rheo" plan job.toml --ranks 4 --set plan.pipelines=[] --set plan.tensor=0 | sed -n '/^plans compared/,$p' | grep -c ' ms')"
 "$rheo" plan job.toml --ranks 3 --set plan.pipelines=[3] --set plan.tensor=[2,1] --json >plan.json
 expect "a plan as a file" 0 $?
 same planned 3 --set plan.pipelines=[3] --plan plan.json

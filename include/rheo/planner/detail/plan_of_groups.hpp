@@ -1,8 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Plans for stages that several ranks share (plan.tensor). A group is planned as if it were one rank; the planner can choose the degree. Included by
-// make_plan.hpp.
+// Plans for stages that several ranks share (plan.tensor). A group is planned as if it were one rank. Included by make_plan.hpp.
 
 #include "rheo/model/grid.hpp"
 #include "rheo/planner/group_prices.hpp"
@@ -74,31 +73,6 @@ result<initial_plan> plan_of_groups(model_description const& model, planning_req
     }
     made->time = time_of_step(p, model, request);
     return made;
-}
-
-/// The plan for plan.tensor = 0: the degree with the shortest modelled step; plans with f + 1 pipelines come first. `degrees` lists all that were compared.
-template <class OnlyWhenCalled>
-result<initial_plan> plan_of_best_degree(model_description const& model, planning_request request, int ranks)
-{
-    auto const most = std::min({grid_of(model), ranks - request.spares, request.node_size > 1 ? request.node_size : ranks});
-    result<initial_plan> best = failure{"none"};
-    std::vector<tried_degree> tried;
-    for (int degree = 1; degree <= most; ++degree) {
-        request.tensor.values = {degree};
-        auto made = make_plan(model, request, ranks);
-        if (made && degree == 1) {  // groups have it already
-            made->time = time_of_step(made->plan, model, request);
-        }
-        tried.push_back({degree, made ? made->time : seconds{}, made.error()});
-        if (made && (!best || (best->degraded && !made->degraded) || (best->degraded == made->degraded && made->time < best->time))) {
-            best = std::move(made);
-        }
-    }
-    if (!best) {
-        return failure{"plan.tensor = 0: no number of ranks can share stages, 1 to " + std::to_string(most) + "; alone, " + tried.front().error};
-    }
-    best->degrees = std::move(tried);
-    return best;
 }
 
 }  // namespace rheo::inline v0

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "executor/config/config_fields.hpp"
+#include "executor/config/schedule_file.hpp"
 #include "executor/config/toml.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -200,6 +201,8 @@ TEST_CASE("config: the keys of the plan may not contradict each other")
           "c.toml:3: plan.recompute = \"selective\" keeps ranks within plan.memory_mib, which must be set");
     CHECK(refusal("schema = 1\n[train]\nslices = 2\n[plan]\nrecompute = \"selective\"\nmemory_mib = 64") == "taken");
     CHECK(refusal("schema = 1\n[plan]\nrecompute = \"all\"") == "c.toml:3: plan.recompute must be true, false, \"auto\" or \"selective\", not a text");
+    CHECK(refusal("schema = 1\n[plan]\nschedule = \"auto\"") == "taken");
+    CHECK(read_config("schema = 1\n[plan]\nschedule = \"auto\"", "c.toml").config.plan.schedule == automatic_schedule());
     CHECK(refusal("schema = 1\n[plan]\nschedule = \"1f1c\"") == "c.toml:3: no schedule is called '1f1c'; the nearest known name is '1f1b'");
     CHECK(refusal("schema = 1\n[plan]\npipelines = [1, 2]\nmin_ranks = 2") ==
           "c.toml:3: plan.pipelines = [1, 2] has a pipeline of fewer than plan.min_ranks = 2 ranks");

@@ -2,15 +2,20 @@
 // The planner as a library call. What it plans for a config, tests/unit/executor/plan/planning.cpp says.
 #include "rheo/planner/make_plan.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "rheo/model/gpt.hpp"
+#include "rheo/model/grid.hpp"
+#include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/contingency_plans.hpp"
+#include "rheo/planner/group_prices.hpp"
 #include "rheo/planner/make_forecast.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/families/interleaved.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/slices.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -24,6 +29,29 @@ struct mine {
     static constexpr std::string_view name = "mine";
     static constexpr rheo::program program(schedule_shape shape) { return interleaved::program(shape); }
 };
+
+/// All that need no slices.
+std::vector<any_schedule> schedules_of_whole_sequences()
+{
+    std::vector<any_schedule> schedules;
+    for (auto const family : schedule_families()) {
+        if (!cuts_sequences(family)) {
+            schedules.push_back(family);
+        }
+    }
+    return schedules;
+}
+
+bytes fullest_rank(plan const& p, model_description const& model, planning_request const& request)
+{
+    bytes most;
+    for (auto const& pipeline : p.pipelines) {
+        for (auto const rank : ranks_of(pipeline)) {
+            most = std::max(most, needed_bytes(memory_parts_of(p, model, request.microbatch, request.policy, rank)));
+        }
+    }
+    return most;
+}
 
 }  // namespace
 
@@ -110,4 +138,79 @@ TEST_CASE("make_forecast: a loss leads to what replanning makes")
     }
     CHECK(forecast.instantiations.size() == 5);
     CHECK(forecast.step == made->time);
+}
+
+TEST_CASE("make_plan: the shortest step of all schedules and degrees")
+{
+    auto const model = on_grid(gpt, 2);
+    for (int const ranks : {1, 3, 4, 6}) {
+        for (int const failures : {0, 1}) {
+            INFO(ranks << " ranks, " << failures << " failures");
+            planning_request request{.schedule = one_f_one_b{}, .candidates = schedules_of_whole_sequences(), .tensor = {{0}}, .failures = failures};
+            auto const chosen = make_plan(model, request, ranks);
+            REQUIRE(chosen);
+            auto const degrees = std::min(2, ranks);
+            REQUIRE(chosen->compared.size() == request.candidates.size() * static_cast<std::size_t>(degrees));
+            CHECK(std::is_sorted(chosen->compared.begin(), chosen->compared.end(),
+                                 [](compared_plan const& a, compared_plan const& b) { return a.degraded != b.degraded ? b.degraded : a.time < b.time; }));
+            CHECK(chosen->compared.front().schedule == chosen->plan.schedule);
+            CHECK(chosen->compared.front().degree == largest_group(chosen->plan));
+            CHECK(chosen->compared.front().time == chosen->time);
+            CHECK(chosen->compared.front().fullest == fullest_rank(chosen->plan, model, request));
+            for (auto const schedule : std::exchange(request.candidates, {})) {
+                request.schedule = schedule;
+                for (int degree = 1; degree <= degrees; ++degree) {
+                    request.tensor = {{degree}};
+                    auto const alone = make_plan(model, request, ranks);
+                    REQUIRE(alone);
+                    CHECK((alone->degraded > chosen->degraded || time_of_step(alone->plan, model, request) >= chosen->time));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("make_plan: a schedule that runs as another loses the tie")
+{
+    planning_request const request{
+        .schedule = one_f_one_b{}, .candidates = {dualpipe{}, one_f_one_b{}}, .pipelines = {3}, .failures = 0};  // DualPipe needs an even number of ranks
+    auto const chosen = make_plan(gpt, request, 3);
+    REQUIRE(chosen);
+    CHECK(name_of(chosen->plan.schedule) == "1f1b");
+    REQUIRE(chosen->compared.size() == 2);
+    CHECK(chosen->compared[0].instead.empty());
+    CHECK(chosen->compared[1].instead.starts_with("1f1b: dualpipe cannot be made for 3 ranks"));
+    CHECK(chosen->compared[1].time == chosen->time);
+}
+
+TEST_CASE("make_plan: recomputation takes time, so cuts may save it")
+{
+    planning_request request{.schedule = gpipe{}, .pipelines = {1}, .failures = 0};
+    auto const plain = make_plan(gpt, request, 1);
+    request.recompute = recompute_policy::always;
+    auto const again = make_plan(gpt, request, 1);
+    REQUIRE(plain);
+    REQUIRE(again);
+    seconds forwards;
+    for (auto const& layer : planned_layers(gpt, request)) {
+        forwards += layer.forward * static_cast<double>(request.microbatches);
+    }
+    CHECK((time_of_step(again->plan, gpt, request) - time_of_step(plain->plan, gpt, request)).count == Approx(forwards.count).epsilon(1e-4));
+
+    // With less memory than gpipe needs, the shorter of recomputation and a schedule that holds less.
+    request = {.schedule = one_f_one_b{}, .candidates = {gpipe{}, one_f_one_b{}}, .pipelines = {4}, .failures = 0};
+    auto const unlimited = make_plan(gpt, request, 4);
+    REQUIRE(unlimited);
+    request.memory_limit = unlimited->compared.back().fullest - bytes{1};  // gpipe's: both take as long
+    request.recompute = recompute_policy::automatic;
+    auto const limited = make_plan(gpt, request, 4);
+    REQUIRE(limited);
+    CHECK(name_of(limited->plan.schedule) == "1f1b");
+    CHECK_FALSE(limited->compared.front().recomputes);
+    CHECK(limited->compared.back().recomputes);
+    CHECK(limited->compared.back().time > limited->time);
+    CHECK(fullest_rank(limited->plan, gpt, request) <= *request.memory_limit);
+
+    request.memory_limit = bytes{1000};
+    CHECK(make_plan(gpt, request, 4).error().starts_with("plan.schedule = \"auto\": no schedule has a plan; with gpipe, "));
 }
