@@ -4,6 +4,9 @@
 #   RHEO_BUILD_CUDNN, RHEO_CUDNN_VERDICT   whether attention by cuDNN is, from its headers and those of its frontend; nothing is linked
 # and rheo_cuda_kernels(<target> architectures...), which gives a library of .cu files its flags.
 set(RHEO_CUDA_ARCHITECTURES 90a CACHE STRING "compute capabilities that the CUDA kernels are built for, as 80;90a;100")
+# 90 and 90a run on the same devices, but only 90a has warpgroup instructions.
+string(REGEX REPLACE "(^|;)90(;|$)" "\\190a\\2" RHEO_CUDA_ARCHITECTURES "${RHEO_CUDA_ARCHITECTURES}")
+list(REMOVE_DUPLICATES RHEO_CUDA_ARCHITECTURES)
 set(RHEO_BUILD_CUDA OFF)
 set(RHEO_CUDA_VERDICT "not looked for")
 set(RHEO_BUILD_CUDNN OFF)

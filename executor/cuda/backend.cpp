@@ -103,6 +103,7 @@ public:
     bool has_one_memory() const override { return false; }
     void copy(void* to, void const* from, std::size_t size) override { queue_.copy(to, from, size); }
     void wait() override { queue_.wait(); }
+    void forget_losses() noexcept override { queue_.forget_losses(); }
 
     std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,
                                       resident_state& state, std::span<recompute_level const> recompute_levels, shard_group const& group) override

@@ -87,7 +87,9 @@ void device_queue::wait()
 {
     check(cudaStreamSynchronize(handle(stream_)), "cudaStreamSynchronize");
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
-        *wanted_[i] = *wanted_[i] + losses_at_host_[i];
+        if (wanted_[i] != nullptr) {
+            *wanted_[i] = *wanted_[i] + losses_at_host_[i];
+        }
     }
     wanted_.clear();
 }

@@ -4,6 +4,7 @@
 // What all kernels of a rank share: the stream, the workspace, the table of products, copies of small things that the processor has (values of
 // items, states of accumulators) in the device's memory, and losses on their way back.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -88,6 +89,8 @@ public:
     loss_sum* loss() { return loss_.data(); }
     /// What was added there is added to `wanted` in wait().
     void fetch_loss(loss_sum& wanted, std::size_t number = 0);
+    /// wait() adds nothing to what was wanted so far.
+    void forget_losses() noexcept { std::fill(wanted_.begin(), wanted_.end(), nullptr); }
 
 private:
     void const* copied(place where, void const* from, std::size_t size);
@@ -115,7 +118,7 @@ private:
     array<accumulator_state> states_;
     std::span<accumulator_state> states_at_host_;
     array<loss_sum> loss_, losses_at_host_;
-    std::vector<loss_sum*> wanted_;
+    std::vector<loss_sum*> wanted_;  ///< null: forgotten
     std::vector<std::byte> item_at_host_;
     item_on_device item_;
     std::uint64_t arrangement_ = 0;

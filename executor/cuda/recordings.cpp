@@ -52,9 +52,10 @@ void recordings::perform(slot const& which, std::function<void()> const& work)
         forget();
         arrangement_ = queue_->arrangement();
     }
-    auto const [place, is_new] = known_.try_emplace(which);
-    if (is_new) {
-        work();
+    auto const place = known_.find(which);
+    if (place == known_.end()) {
+        work();  // alone: it may ask for memory; what throws is not known afterwards
+        known_.try_emplace(which);
         return;
     }
     if (place->second == nullptr) {

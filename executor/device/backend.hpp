@@ -58,6 +58,8 @@ public:
     virtual void copy(void* to, void const* from, std::size_t size) = 0;
     /// Until all that was put into the queue is done. @throws exit_error when some of it failed
     virtual void wait() = 0;
+    /// For handlers of exceptions between a stage's forward and wait(): wait() then adds nothing to the losses that the forward was given.
+    virtual void forget_losses() noexcept {}
 
     /// The stage of `layers`; see its constructor.
     virtual std::unique_ptr<stage> make_stage(std::span<layer_description const> layers, layer_id first, microbatch_shape shape, int microbatches,

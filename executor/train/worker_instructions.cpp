@@ -293,8 +293,13 @@ void worker::execute(instruction i, section const& in)
     case forward: {
         begin_forward(i, f, in);
         std::vector<loss_sum> losses(here.layers->loss_uses().size());
-        here.layers->forward(*f.kept, item_for(i.item, in), losses);
-        with_->backend.wait();
+        try {
+            here.layers->forward(*f.kept, item_for(i.item, in), losses);
+            with_->backend.wait();
+        } catch (...) {
+            with_->backend.forget_losses();
+            throw;
+        }
         end_forward(i, losses, in);
         break;
     }

@@ -32,6 +32,7 @@ Result pass_on(Result (*)(Parameters...), char const* name, Arguments... argumen
 
 }  // namespace
 
+#pragma GCC visibility push(hidden)  // cuBLASLt itself, opened beside these, must not find them
 extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return pass_on(cublasLtCreate, "cublasLtCreate", handle); }
@@ -92,3 +93,4 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 }
 
 }  // extern "C"
+#pragma GCC visibility pop

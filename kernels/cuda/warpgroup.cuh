@@ -21,6 +21,10 @@
 
 namespace rheo::inline v0::cuda {
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900 && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#error "compute_90 has no warpgroup instructions, so attention would be empty kernels: compile for sm_90a, which runs on the same devices"
+#endif
+
 /// Whether this pass of the compiler is for a device that has these instructions.
 #if defined(__CUDA_EMULATED__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 inline constexpr bool compiles_warpgroups = true;

@@ -4,8 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
+#include <stdexcept>
 
+#include "executor/cuda/backend.hpp"
+#include "executor/cuda/queue.hpp"
 #include "executor/train/opened_backend.hpp"
 #include "late.hpp"
 #include "rheo/model/llama.hpp"
@@ -162,6 +166,29 @@ TEST_CASE("graphs: unfused operations and slices are recorded")
     late const as_late_as_it_may;
     CHECK(run(model, fp32, {}) == run(model, fp32, {.graphs = false}));
     CHECK(run(model, fp32, {.slices = 3}) == run(model, fp32, {.graphs = false, .slices = 3}));
+}
+
+TEST_CASE("graphs: work that threw is not recorded")
+{
+    auto const device = cuda::make_backend(bf16, 0);
+    cuda::device_queue queue{device->own(), device->messages(), cuda::tensor_cores::of_warps, std::nullopt};
+    {
+        cuda::recordings recorded{queue};
+        int tries = 0;
+        auto const work = [&] {
+            if (++tries == 1) {
+                throw std::runtime_error{"the first one"};
+            }
+            (void)queue.scratch(1 << 16);  // memory is asked for by what runs alone, never while a graph is recorded
+            queue.zero(queue.loss(), sizeof(loss_sum));
+        };
+        CHECK_THROWS_AS(recorded.perform({1, 2}, work), std::runtime_error);
+        CHECK_NOTHROW(recorded.perform({1, 2}, work));
+        CHECK_NOTHROW(recorded.perform({1, 2}, work));
+        CHECK_NOTHROW(recorded.perform({1, 2}, work));
+        CHECK(tries >= 3);
+        queue.wait();
+    }
 }
 
 TEST_CASE("graphs: graph launches per step equal computations")

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "executor/cuda/backend.hpp"
+#include "executor/cuda/queue.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "late.hpp"
 #include "rheo/model/llama.hpp"
@@ -151,6 +152,22 @@ TEST_CASE("stage: kernel launches of a block match the model")
         CHECK(*middle - *begin == cuda::launches_of(model.layers[1], cuda::launch_pass::forward, policy).size());
         CHECK(*launches_so_far() - *middle == cuda::launches_of(model.layers[1], cuda::launch_pass::backward, policy).size());
     }
+}
+
+TEST_CASE("stage: a forgotten loss is not written")
+{
+    auto const device = cuda::make_backend(fp32, 0);
+    cuda::device_queue queue{device->own(), device->messages(), cuda::tensor_cores::of_warps, std::nullopt};
+    late const as_late_as_it_may;
+    loss_sum const one{.fixed = 5, .targets = 1};
+    loss_sum wanted, forgotten;
+    queue.copy(queue.begin_loss(), &one, sizeof one);
+    queue.fetch_loss(forgotten);
+    queue.forget_losses();  // as if an exception had left the frame of `forgotten`
+    queue.fetch_loss(wanted);
+    queue.wait();
+    CHECK(forgotten == loss_sum{});
+    CHECK(wanted == one);
 }
 
 TEST_CASE("stage: memory held equals the plan's, in storage type")

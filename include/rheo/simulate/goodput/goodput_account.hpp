@@ -27,8 +27,10 @@ struct goodput_account {
 
 /// A class of an account with its name.
 struct goodput_class {
+    using member = whole_milliseconds goodput_account::*;  // nvcc puts parentheses around a pointer that a field declares, and g++ warns of them
+
     std::string_view name;
-    whole_milliseconds goodput_account::* time;
+    member time;
 };
 
 inline constexpr std::array goodput_classes{

@@ -3,13 +3,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 #include "apart.hpp"
 #include "cuda_runtime.h"
@@ -49,8 +53,14 @@ struct pending {
     bool late = std::getenv("RHEO_EMULATED_LATE") != nullptr;
     std::deque<std::function<void()>> work;
     std::uint64_t done = 0;
-    std::map<std::byte const*, std::size_t> devices;  ///< memory that the device addresses: its own and page-locked
-    std::unique_ptr<CUgraph_st> captured;             ///< of the capture in progress
+    struct piece {
+        std::size_t size = 0;
+        bool is_own = false;  ///< the device's, not page-locked
+    };
+    std::map<std::byte const*, piece> devices;  ///< memory that the device addresses
+    std::size_t taken = 0;                      ///< of its own
+    std::size_t most_taken = 0;
+    std::unique_ptr<CUgraph_st> captured;  ///< of the capture in progress
     bool capture_failed = false;
 };
 
@@ -83,7 +93,7 @@ void finish_all() { finish(waiting().done + waiting().work.size()); }
 bool the_device_addresses(void const* pointer)
 {
     auto const after = waiting().devices.upper_bound(static_cast<std::byte const*>(pointer));
-    return after != waiting().devices.begin() && pointer < std::prev(after)->first + std::prev(after)->second;
+    return after != waiting().devices.begin() && pointer < std::prev(after)->first + std::prev(after)->second.size;
 }
 
 std::map<void const*, std::size_t>& allowed()
@@ -168,11 +178,38 @@ cudaError_t cudaRuntimeGetVersion(int* version)
 
 namespace {
 
-cudaError_t take(void** pointer, std::size_t bytes, bool is_apart)
+/// Of the device: RHEO_EMULATED_MIB, a decimal fraction; without it more than there is.
+std::size_t device_memory()
 {
+    char const* const mib = std::getenv("RHEO_EMULATED_MIB");
+    return mib == nullptr ? std::size_t{1} << 40 : static_cast<std::size_t>(std::strtod(mib, nullptr) * (1 << 20));
+}
+
+std::size_t free_memory()
+{
+    auto const taken = waiting().taken;
+    return device_memory() - std::min(device_memory(), taken);
+}
+
+/// RHEO_EMULATED_PEAK: a folder with a file for each process, the most bytes of the device that it had at once. Ranks may end without destructors.
+void note_peak()
+{
+    static char const* const folder = std::getenv("RHEO_EMULATED_PEAK");
+    if (folder != nullptr && waiting().taken > waiting().most_taken) {
+        waiting().most_taken = waiting().taken;
+        std::ofstream{std::string{folder} + '/' + std::to_string(getpid())} << waiting().most_taken << '\n';
+    }
+}
+
+cudaError_t take(void** pointer, std::size_t bytes, bool is_own)
+{
+    bool const is_apart = is_own && emulated::apart() != nullptr;
     *pointer = nullptr;
     if (forbidden()) {
         return said(cudaErrorStreamCaptureUnsupported);
+    }
+    if (is_own && bytes > free_memory()) {
+        return said(cudaErrorMemoryAllocation);
     }
     *pointer = is_apart ? emulated::apart()->take(bytes) : ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{alignment}, std::nothrow);
     if (*pointer == nullptr) {
@@ -180,13 +217,15 @@ cudaError_t take(void** pointer, std::size_t bytes, bool is_apart)
     }
     emulated::at_work const now;
     std::memset(*pointer, 0xff, bytes);
-    waiting().devices[static_cast<std::byte*>(*pointer)] = bytes;
+    waiting().devices[static_cast<std::byte*>(*pointer)] = {bytes, is_own};
+    waiting().taken += is_own ? bytes : 0;
+    note_peak();
     return cudaSuccess;
 }
 
 }  // namespace
 
-cudaError_t cudaMalloc(void** pointer, std::size_t bytes) { return take(pointer, bytes, emulated::apart() != nullptr); }
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes) { return take(pointer, bytes, true); }
 
 cudaError_t cudaFree(void* pointer)
 {
@@ -196,21 +235,21 @@ cudaError_t cudaFree(void* pointer)
     finish_all();
     auto const found = waiting().devices.find(static_cast<std::byte*>(pointer));
     if (emulated::apart() != nullptr && emulated::apart()->holds(pointer)) {
-        emulated::apart()->give_back(pointer, found->second);
+        emulated::apart()->give_back(pointer, found->second.size);
     } else {
         ::operator delete(pointer, std::align_val_t{alignment});
     }
     if (found != waiting().devices.end()) {
+        waiting().taken -= found->second.is_own ? found->second.size : 0;
         waiting().devices.erase(found);
     }
     return cudaSuccess;
 }
 
-// As much as the test sets, whatever was taken.
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total)
 {
-    char const* const mib = std::getenv("RHEO_EMULATED_MIB");
-    *total = *free = (mib == nullptr ? std::size_t{1} << 20 : std::stoul(mib)) << 20;
+    *total = device_memory();
+    *free = free_memory();
     return cudaSuccess;
 }
 
