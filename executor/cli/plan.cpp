@@ -78,7 +78,7 @@ int plan(plan_options const& options)
     if (!first) {
         throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", options.config, first.error())};
     }
-    auto const limits = limits_of_step(*first, model, config, ranks);
+    auto const limits = limits_of_step(first->plan, model, config, ranks);
     settle_choices(config, first->plan);
     auto const clocks = clocks_for(first->plan, config, static_cast<int>(model.layers.size()));
     first->plan.clocks = clocks.clocks;

@@ -25,12 +25,18 @@ stream made_stream()
 
 }  // namespace
 
+template <std::size_t... I>
+auto device_queue::make_ways(memory& own, memory& page_locked, std::index_sequence<I...>) -> std::array<way_to_device, places>
+{
+    return {((void)I, way_to_device{own, page_locked})...};
+}
+
 device_queue::device_queue(memory& own, memory& page_locked, tensor_cores attention, std::optional<order_of_sums> by_cudnn)
     : stream_{made_stream()},
       attention_{attention},
       cudnn_{by_cudnn ? std::optional{cudnn_attention{*by_cudnn}} : std::nullopt},
       scratch_{own},
-      ways_{make_ways(own, page_locked)},
+      ways_{make_ways(own, page_locked, std::make_index_sequence<places>{})},
       states_{own},
       loss_{own, static_cast<std::size_t>(most_shards)},
       losses_at_host_{page_locked, most_losses}
@@ -51,13 +57,6 @@ device_queue::way_to_device::way_to_device(memory& own, memory& page_locked) : a
 }
 
 device_queue::way_to_device::~way_to_device() { cudaEventDestroy(static_cast<cudaEvent_t>(done)); }
-
-auto device_queue::make_ways(memory& own, memory& page_locked) -> std::array<way_to_device, places>
-{
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return std::array<way_to_device, places>{((void)I, way_to_device{own, page_locked})...};
-    }(std::make_index_sequence<places>{});
-}
 
 workspace device_queue::scratch(std::int64_t size)
 {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "executor/data/item_values.hpp"
@@ -107,7 +108,8 @@ private:
         array<std::byte> at_host, in_device;
         void* done = nullptr;
     };
-    static std::array<way_to_device, places> make_ways(memory& own, memory& page_locked);
+    template <std::size_t... I>
+    static std::array<way_to_device, places> make_ways(memory& own, memory& page_locked, std::index_sequence<I...>);
 
     stream stream_;
     tensor_cores attention_;

@@ -2,7 +2,7 @@
 #include "executor/plan/choice_report.hpp"
 
 #include <cstddef>
-#include <iterator>
+#include <string>
 #include <string_view>
 #include <vector>
 

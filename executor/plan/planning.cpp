@@ -94,9 +94,9 @@ result<initial_plan> make_plan(model_description const& model, run_config const&
     return request ? make_plan(model, *request, ranks) : failure{request.error()};
 }
 
-step_limits limits_of_step(initial_plan const& made, model_description const& model, run_config const& config, int ranks)
+step_limits limits_of_step(plan const& p, model_description const& model, run_config const& config, int ranks)
 {
-    return limits_of_step(made, model, *planning_request_of(model, config), ranks);
+    return limits_of_step(p, model, *planning_request_of(model, config), ranks);
 }
 
 void settle_choices(run_config& config, plan const& p)

@@ -35,7 +35,7 @@ result<initial_plan> make_plan(model_description const& model, run_config const&
 void settle_choices(run_config& config, plan const& p);
 
 /// What bounds the step of a plan that make_plan returned for this config and so many ranks.
-step_limits limits_of_step(initial_plan const& made, model_description const& model, run_config const& config, int ranks);
+step_limits limits_of_step(plan const& p, model_description const& model, run_config const& config, int ranks);
 
 /// Why a plan cannot be run; empty when it can.
 std::string plan_error(plan const& p, model_description const& model, run_config const& config, int ranks);

@@ -11,7 +11,10 @@
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/detail/replay.hpp"
 #include "rheo/partition/stage_prices.hpp"
+#include "rheo/schedule/check/timeline.hpp"
+#include "rheo/schedule/core/cost.hpp"
 #include "rheo/schedule/core/program.hpp"
+#include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
@@ -51,6 +54,28 @@ constexpr seconds makespan_of(stage_prices const& prices, program const& p, arra
     expects(stage_count(cuts) == stages_per_copy(p) && devices.size() + 1 == cuts.size(), "the cuts are not those of the program's stages");
     detail::replay replayed{p};
     return nanoseconds(static_cast<double>(replayed(detail::times_of_split(prices, p.slices, cuts, devices))));
+}
+
+/// The same where the marked stages recompute activations (schedule/transform/recomputation.hpp), each time for as long as a forward.
+/// @pre one mark per stage of the program, items are whole microbatches. Cost: instructions of a row squared.
+template <class OnlyWhenCalled = void>
+constexpr seconds makespan_of(stage_prices const& prices, program const& p, array_view<layer_id const> cuts, array_view<int const> devices,
+                              std::vector<bool> const& recomputed)
+{
+    expects(stage_count(cuts) == stages_per_copy(p) && devices.size() + 1 == cuts.size(), "the cuts are not those of the program's stages");
+    auto const times = detail::times_of_split(prices, p.slices, cuts, devices);
+    auto const time = [](std::int64_t count) { return nanoseconds(static_cast<double>(count)); };
+    stage_costs costs;
+    for (std::size_t s = 0; s < p.placement.size(); ++s) {
+        auto const& t = times[s % times.size()];
+        costs.push_back({.forward = time(t.forward),
+                         .backward = time(t.backward),
+                         .input_gradient = time(t.backward / 2),
+                         .weight_gradient = time(t.backward - t.backward / 2),
+                         .send_activation = time(t.send_activation),
+                         .send_gradient = time(t.send_gradient)});
+    }
+    return makespan(with_recomputation(p, recomputed), costs);
 }
 
 }  // namespace rheo::inline v0

@@ -23,6 +23,7 @@
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/step_parts.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
+#include "rheo/schedule/transform/recomputation.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -78,29 +79,67 @@ std::vector<layer_profile> with_prices_of(pipeline_instance const& pipeline, std
     return even;
 }
 
-/// Layer -> how many more forwards of it a microbatch takes in the pipeline, since activations are recomputed: one, or with split backwards two where
-/// layers recompute by their level (plan/memory_plan.hpp). Cheap levels count as nothing.
+namespace detail {
+
+/// How often a backward recomputes a layer that recomputes all by its level (plan/memory_plan.hpp): in each half of a split one.
 template <class OnlyWhenCalled = void>
-std::vector<int> recomputed_forwards(plan const& p, std::size_t pipeline, program const& compute)
+int recomputed_by_level(program const& compute)
+{
+    return form_of(compute).split ? 2 : 1;
+}
+
+/// What the rank of a stage drops of each layer; empty: nothing.
+template <class OnlyWhenCalled = void>
+array_view<recompute_level const> levels_of_stage(plan const& p, std::size_t pipeline, stage_id stage)
+{
+    return recompute_levels_at(p, {true, pipeline_id{static_cast<int>(pipeline)}, placement_of(p.pipelines[pipeline]).positions[at(stage)]});
+}
+
+/// Adds to backwards what layers recompute by their level. @param layers with the prices of groups
+template <class OnlyWhenCalled = void>
+void add_recomputation(std::vector<layer_profile>& layers, plan const& p, std::size_t pipeline, program const& compute)
+{
+    auto const& instance = p.pipelines[pipeline];
+    auto const before = layers;
+    for (stage_id stage{0}; at(stage) < instance.stages.size(); ++stage) {
+        auto const levels = levels_of_stage(p, pipeline, stage);
+        auto const degree = instance.stages[at(stage)].size();
+        for (auto l = layers_of(instance, stage).begin; !levels.empty() && l < layers_of(instance, stage).end; ++l) {
+            if (levels[at(l)] == recompute_level::full) {  // once, if two copies of the model do
+                auto const sharing = degree == 1 ? seconds{} : before[at(l)].all_reduce[degree - 2] * static_cast<double>(degree);
+                layers[at(l)].backward = before[at(l)].backward + (before[at(l)].forward + sharing) * static_cast<double>(recomputed_by_level(compute));
+            }
+        }
+    }
+}
+
+/// Layer -> how many forwards of it the pipeline recomputes in a step.
+template <class OnlyWhenCalled = void>
+std::vector<int> recomputed_forwards(plan const& p, std::size_t pipeline)
 {
     auto const& instance = p.pipelines[pipeline];
     std::vector<int> forwards(at(instance.cuts.back()));
-    auto const stages = recomputed_stages(p, pipeline);
-    auto const where = placement_of(instance);
-    auto const twice = form_of(compute).split ? 2 : 1;
-    for (stage_id stage{0}; at(stage) < instance.stages.size(); ++stage) {
-        auto const levels = recompute_levels_at(p, {true, pipeline_id{static_cast<int>(pipeline)}, where.positions[at(stage)]});
-        auto const span = layers_of(instance, stage);
-        for (auto l = span.begin; l < span.end; ++l) {
-            bool const by_level = !levels.empty() && levels[at(l)] == recompute_level::full;
-            forwards[at(l)] = std::max(forwards[at(l)], by_level ? twice : stages[at(stage)] ? 1 : 0);
+    if (p.recompute == plan_recompute{} || p.work[pipeline].empty()) {
+        return forwards;
+    }
+    auto const compute = schedule_of(p, pipeline).compute;
+    for (auto const& row : with_recomputation(compute, recomputed_stages(p, pipeline)).rows) {
+        for (auto const& i : row) {
+            bool const is_whole = i.kind == instruction_kind::recompute;
+            auto const levels = levels_of_stage(p, pipeline, stage_id{i.stage});
+            auto const span = layers_of(instance, stage_id{i.stage});
+            for (auto l = span.begin; l < span.end; ++l) {
+                bool const by_level = is_compute(i.kind) && i.kind != instruction_kind::forward && !levels.empty() && levels[at(l)] == recompute_level::full;
+                forwards[at(l)] += is_whole || by_level ? 1 : 0;
+            }
         }
     }
     return forwards;
 }
 
-/// Modelled time of a whole step: that of the longest pipeline, with messages, exchanges and recomputation, which comes just before its backward. Stages
-/// may have any degrees.
+}  // namespace detail
+
+/// Modelled time of a whole step: that of the longest pipeline, with messages, exchanges and recomputation. Stages may have any degrees.
 template <class OnlyWhenCalled = void>
 seconds time_of_step(plan const& p, model_description const& model, planning_request const& request)
 {
@@ -116,26 +155,19 @@ seconds time_of_step(plan const& p, model_description const& model, planning_req
             continue;
         }
         auto const compute = schedule_of(p, i).compute;
+        std::optional<stage_prices> own;
+        if (!pipeline.shares.empty() || !p.recompute.levels.empty()) {
+            auto layers = pipeline.shares.empty() ? even : with_prices_of(pipeline, even, planned, model, request);
+            detail::add_recomputation(layers, p, i, compute);
+            own = make_stage_prices(layers, link, most);
+        }
         std::vector<int> devices;
         for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {  // of one copy of the model
             devices.push_back(static_cast<int>(pipeline.stages[at(stage)].size()));
         }
-        bool const recomputes = p.recompute != plan_recompute{};
-        std::optional<stage_prices> own;
-        if (recomputes || !pipeline.shares.empty()) {
-            auto layers = pipeline.shares.empty() ? even : with_prices_of(pipeline, even, planned, model, request);
-            auto const forwards = recomputes ? recomputed_forwards(p, i, compute) : std::vector<int>(layers.size());
-            for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {
-                auto const degree = devices[at(stage)];
-                for (auto l = layers_of(pipeline.cuts, stage).begin; l < layers_of(pipeline.cuts, stage).end; ++l) {
-                    auto& layer = layers[at(l)];
-                    auto const sharing = degree == 1 ? seconds{} : layer.all_reduce[static_cast<std::size_t>(degree) - 2];
-                    layer.backward += (layer.forward + sharing * static_cast<double>(degree)) * static_cast<double>(forwards[at(l)]);
-                }
-            }
-            own = make_stage_prices(layers, link, most);
-        }
-        longest = std::max(longest, makespan_of(own ? *own : even_prices, compute, pipeline.cuts, devices));
+        auto const& prices = own ? *own : even_prices;
+        longest = std::max(longest, recomputes_stages(p) ? makespan_of(prices, compute, pipeline.cuts, devices, recomputed_stages(p, i))
+                                                         : makespan_of(prices, compute, pipeline.cuts, devices));
     }
     return longest;
 }
@@ -150,15 +182,14 @@ step_parts parts_of_step(plan const& p, model_description const& model, planning
         auto const& pipeline = p.pipelines[i];
         auto const microbatches = static_cast<double>(p.work[i].size());
         all += time.count * static_cast<double>(ranks_of(pipeline).size());
-        auto const forwards =
-            p.recompute == plan_recompute{} || p.work[i].empty() ? std::vector<int>(layers.size()) : recomputed_forwards(p, i, schedule_of(p, i).compute);
+        auto const recomputed = detail::recomputed_forwards(p, i);
         for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {
             auto const degree = static_cast<int>(pipeline.stages[at(stage)].size());
             for (auto l = layers_of(pipeline.cuts, stage).begin; l < layers_of(pipeline.cuts, stage).end; ++l) {
                 auto const& layer = layers[at(l)];
-                computing += microbatches * (layer.forward * (1.0 + forwards[at(l)]) + layer.backward).count;
+                computing += (layer.forward * (microbatches + recomputed[at(l)]) + layer.backward * microbatches).count;
                 if (degree > 1) {
-                    exchanging += microbatches * degree * (2 + forwards[at(l)]) *
+                    exchanging += degree * (2 * microbatches + recomputed[at(l)]) *
                                   exchange_time(model.layers[at(l)], layer, request, group_of(pipeline, stage, grid_of(model))).count;
                 }
             }

@@ -148,7 +148,10 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
         answer.step = time;
         answer.parts = parts_of_step(p, model, request, time);
     } else {
-        answer.step = p.recompute == plan_recompute{} ? step_of(p.pipelines, shares, known.ready) : time_of_step(p, model, request);
+        answer.step = step_of(p.pipelines, shares, known.ready);
+        if (answer.step && p.recompute != plan_recompute{}) {
+            answer.step = time_of_step(p, model, request);
+        }
     }
     auto const device_memory = options.device_memory ? options.device_memory : request.memory_limit;
     answer.templates = templates_for(layers, request, {smallest, all}, 1, device_memory);

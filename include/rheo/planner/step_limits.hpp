@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "rheo/model/model.hpp"
+#include "rheo/plan/plan.hpp"
 #include "rheo/planner/group_prices.hpp"
-#include "rheo/planner/initial_plan.hpp"
 #include "rheo/planner/make_plan.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/recompute_policy.hpp"
@@ -73,9 +73,8 @@ planning_request without_link_time(planning_request request)
 
 /// What bounds the step of a plan that make_plan returned for this request and so many ranks. Cost: with a memory limit, that of make_plan.
 template <class OnlyWhenCalled = void>
-step_limits limits_of_step(initial_plan const& made, model_description const& model, planning_request const& request, int ranks)
+step_limits limits_of_step(plan const& p, model_description const& model, planning_request const& request, int ranks)
 {
-    auto const& p = made.plan;
     step_limits limits{.step = time_of_step(p, model, request)};
     limits.without_link_time = time_of_step(p, model, detail::without_link_time(request));
     auto const waiting = parts_of_step(p, model, request, limits.step).waiting;  // below 0 by rounding to nanoseconds
@@ -94,7 +93,7 @@ step_limits limits_of_step(initial_plan const& made, model_description const& mo
 }
 
 #ifdef RHEO_COMPILED  // in rheo::compiled
-extern template step_limits limits_of_step<>(initial_plan const&, model_description const&, planning_request const&, int);
+extern template step_limits limits_of_step<>(plan const&, model_description const&, planning_request const&, int);
 #endif
 
 }  // namespace rheo::inline v0

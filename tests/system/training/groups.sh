@@ -20,7 +20,8 @@ same uneven 6 --set plan.pipelines=[6] --set plan.tensor=[3,1,2] --set plan.laye
 same beside 5 --set plan.pipelines=[2,3] --set plan.tensor=[2,1,2]
 same chosen 4 --set plan.pipelines=[] --set plan.tensor=0
 same auto 4 --set plan.pipelines=[] --set plan.tensor=0 --set plan.schedule=auto --set plan.recompute=auto --set plan.memory_mib=64
-expect "its schedule" 1 "$(grep -c '"schedule": "[a-z0-9-]*"' auto/plan.json)"
+auto=(--ranks 4 --set plan.pipelines=[] --set plan.tensor=0 --set plan.schedule=auto --set plan.recompute=auto --set plan.memory_mib=64)
+expect "it is the planner's" "$("$rheo" plan job.toml --json "${auto[@]}" | grep -m 1 '"digest"')" "$(grep -m 1 '"digest"' auto/plan.json)"
 same auto_lost 4 --set plan.pipelines=[] --set plan.failures=1 --set plan.schedule=auto --inject kill:1@3:backward
 same auto_changed 4 --set plan.pipelines=[4] --set plan.schedule=auto --set 'plan.changes=["2: pipelines=[2,2]", "4: tensor=2"]'
 expect "what was compared" 8 "$("$rheo" plan job.toml --ranks 4 --set plan.pipelines=[] --set plan.schedule=auto | sed -n '/^plans compared/,$p' | grep -c ' ms')"

@@ -26,7 +26,7 @@ chosen_plan choose(run_config config, int ranks)
     auto const model = gpt_model(config.model);
     auto made = make_plan(model, config, ranks);
     REQUIRE(made);
-    auto const limits = limits_of_step(*made, model, config, ranks);
+    auto const limits = limits_of_step(made->plan, model, config, ranks);
     settle_choices(config, made->plan);
     return {std::move(config), *std::move(made), limits};
 }

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -211,7 +210,11 @@ cudaError_t take(void** pointer, std::size_t bytes, bool is_own)
     if (is_own && bytes > free_memory()) {
         return said(cudaErrorMemoryAllocation);
     }
-    *pointer = is_apart ? emulated::apart()->take(bytes) : ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{alignment}, std::nothrow);
+    if (is_apart) {
+        *pointer = emulated::apart()->take(bytes);
+    } else if (posix_memalign(pointer, alignment, bytes == 0 ? 1 : bytes) != 0) {
+        *pointer = nullptr;
+    }
     if (*pointer == nullptr) {
         return said(cudaErrorMemoryAllocation);
     }
@@ -237,7 +240,7 @@ cudaError_t cudaFree(void* pointer)
     if (emulated::apart() != nullptr && emulated::apart()->holds(pointer)) {
         emulated::apart()->give_back(pointer, found->second.size);
     } else {
-        ::operator delete(pointer, std::align_val_t{alignment});
+        std::free(pointer);
     }
     if (found != waiting().devices.end()) {
         waiting().taken -= found->second.is_own ? found->second.size : 0;

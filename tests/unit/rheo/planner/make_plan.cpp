@@ -197,6 +197,21 @@ TEST_CASE("make_plan: recomputation takes time, so cuts may save it")
     }
     CHECK((time_of_step(again->plan, gpt, request) - time_of_step(plain->plan, gpt, request)).count == Approx(forwards.count).epsilon(1e-4));
 
+    // An item whose backward comes next keeps its activation, so with 1F1B the last rank recomputes nothing.
+    for (int const ranks : {1, 2, 4}) {
+        request = {.schedule = one_f_one_b{}, .pipelines = {ranks}, .failures = 0};
+        auto const keeps = make_plan(gpt, request, ranks);
+        request.recompute = recompute_policy::always;
+        auto const drops = make_plan(gpt, request, ranks);
+        REQUIRE(keeps);
+        REQUIRE(drops);
+        auto const before = time_of_step(keeps->plan, gpt, request);
+        auto const after = time_of_step(drops->plan, gpt, request);
+        CHECK(after.count < before.count + forwards.count);
+        CHECK((ranks == 1 ? after.count == Approx(before.count).epsilon(1e-9) : after > before));
+        CHECK(parts_of_step(drops->plan, gpt, request, after).waiting > -1e-4);
+    }
+
     // With less memory than gpipe needs, the shorter of recomputation and a schedule that holds less.
     request = {.schedule = one_f_one_b{}, .candidates = {gpipe{}, one_f_one_b{}}, .pipelines = {4}, .failures = 0};
     auto const unlimited = make_plan(gpt, request, 4);

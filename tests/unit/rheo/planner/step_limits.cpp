@@ -22,7 +22,7 @@ step_limits limits_for(planning_request const& request, int ranks)
 {
     auto const made = make_plan(gpt, request, ranks);
     REQUIRE(made);
-    auto const limits = limits_of_step(*made, gpt, request, ranks);
+    auto const limits = limits_of_step(made->plan, gpt, request, ranks);
     CHECK(limits.step == time_of_step(made->plan, gpt, request));
     CHECK(limits.without_link_time <= limits.step);
     CHECK(limits.without_waiting <= limits.step);
