@@ -123,7 +123,8 @@ std::vector<int> recomputed_forwards(plan const& p, std::size_t pipeline)
         return forwards;
     }
     auto const compute = schedule_of(p, pipeline).compute;
-    for (auto const& row : with_recomputation(compute, recomputed_stages(p, pipeline)).rows) {
+    auto const run = recomputes_stages(p) ? with_recomputation(compute, recomputed_stages(p, pipeline)) : compute;
+    for (auto const& row : run.rows) {
         for (auto const& i : row) {
             bool const is_whole = i.kind == instruction_kind::recompute;
             auto const levels = levels_of_stage(p, pipeline, stage_id{i.stage});

@@ -54,6 +54,28 @@ TEST_CASE("step_limits: few microbatches wait")
     CHECK(limits.without_waiting.count == Approx(computed).epsilon(1e-3));
 }
 
+TEST_CASE("step_limits: layers that recompute are counted, in slices, too")
+{
+    for (int const slices : {1, 2}) {
+        planning_request request{.schedule = gpipe{}, .microbatch = {4, 64, slices}, .pipelines = {2}, .failures = 0};
+        auto const whole = make_plan(gpt, request, 2);
+        REQUIRE(whole);
+        bytes fullest;
+        for (auto const rank : ranks_of(whole->plan)) {
+            fullest = std::max(fullest, needed_bytes(memory_parts_of(whole->plan, gpt, request.microbatch, request.policy, rank)));
+        }
+        request.recompute = recompute_policy::selective;
+        request.memory_limit = bytes{fullest.count * (slices == 1 ? 6 : 9) / 10};
+        auto const less = make_plan(gpt, request, 2);
+        REQUIRE(less);
+        REQUIRE_FALSE(less->plan.recompute.levels.empty());
+        auto const limits = limits_for(request, 2);
+        if (slices == 1) {  // slices drop only what costs nothing to recompute
+            CHECK(limits.step > time_of_step(whole->plan, gpt, request));
+        }
+    }
+}
+
 TEST_CASE("step_limits: slow links bind, of messages and of exchanges")
 {
     for (int const degree : {1, 2}) {
