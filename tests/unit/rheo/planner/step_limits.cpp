@@ -54,7 +54,7 @@ TEST_CASE("step_limits: few microbatches wait")
     CHECK(limits.without_waiting.count == Approx(computed).epsilon(1e-3));
 }
 
-TEST_CASE("step_limits: layers that recompute are counted, in slices, too")
+TEST_CASE("step_limits: recomputing layers count, in slices, too")
 {
     for (int const slices : {1, 2}) {
         planning_request request{.schedule = gpipe{}, .microbatch = {4, 64, slices}, .pipelines = {2}, .failures = 0};
