@@ -5,12 +5,31 @@
 #include <span>
 #include <utility>
 
+#include "executor/device/backend.hpp"
+#include "rheo/model/parameter_bytes.hpp"
+
 namespace rheo::inline v0 {
 
 namespace {
 
-/// Elements of a tied tensor whose uses are joined at a time: what a processor's cache holds, what keeps a device at work.
-std::int64_t tied_piece(compute_backend const& backend) { return backend.has_one_memory() ? 1 << 18 : 1 << 20; }
+/// What the exchange of a unit may keep in buffers.
+bytes exchange_bytes_of(reduction_unit const& unit, resident_state const& state, dtype accumulate, bool shared)
+{
+    bytes sum{};
+    for (auto const t : unit.tensors) {
+        sum += shared || state.info(t).uses.size() > 1 ? reduction_buffer_bytes(elements(state.info(t).shape), accumulate) : bytes{};
+    }
+    return sum;
+}
+
+/// Receipts that are there are taken out; true when none is left.
+bool all_done(std::vector<mpi::messenger::ticket>& tickets, mpi::messenger& messages)
+{
+    while (!tickets.empty() && messages.done(tickets.back())) {
+        tickets.pop_back();
+    }
+    return tickets.empty();
+}
 
 }  // namespace
 
@@ -19,298 +38,249 @@ reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<ra
       unit_{&unit},
       holders_{std::move(holders)},
       keepers_{keepers.empty() ? holders_ : std::move(keepers)},
-      state_{&state},
       backend_{&state.backend()},
-      in_rows_{backend_->policy().accumulate == dtype::i32},
-      size_{in_rows_ ? sizeof(std::int32_t) : sizeof(std::int64_t)},
-      mine_{backend_->own()},
+      mine_{unit, state},
+      in_place_{alone() && mine_.in_place()},
+      values_{backend_->own(), in_place_ ? 0 : static_cast<std::size_t>(mine_.elements())},
       total_{backend_->own()},
-      values_{backend_->own()},
-      outgoing_{backend_->messages()},
+      in_messages_{backend_->messages()},
       values_in_messages_{backend_->messages()}
 {
-    std::int64_t next = 0;
-    for (auto const t : unit.tensors) {
-        offsets_.push_back(next);
-        next += elements(state.info(t).shape);
-    }
-    offsets_.push_back(next);
-    in_place_ =
-        in_rows_ && holders_.size() == 1 && std::all_of(unit.tensors.begin(), unit.tensors.end(), [&](tensor_id t) { return state.info(t).uses.size() == 1; });
-    values_.resize(in_place_ ? 0 : static_cast<std::size_t>(next));
-    for (std::size_t h = 0; h < holders_.size(); ++h) {
-        incoming_.emplace_back(backend_->messages());
-    }
-    if (holders_.size() > 1 && !backend_->has_one_memory()) {
-        outgoing_.resize(values_.size() * size_);
-        values_in_messages_.resize(values_.size());
+    auto const size = exchange_bytes_of(unit, state, backend_->policy().accumulate, !alone());
+    if (alone()) {
+        total_.resize(static_cast<std::size_t>(size.count));
+    } else {
+        divide_buffers(size);
     }
 }
 
-reduction::slice reduction::slice_of(std::size_t holder) const
+/// Every holder has pieces of the same size, whatever it computes with.
+void reduction::divide_buffers(bytes size)
+{
+    auto const holders = static_cast<std::int64_t>(holders_.size());
+    auto const sum = static_cast<std::int64_t>(mine_.sum_size());
+    auto const of_element = in_flight * (2 * (holders - 1) * sum + holders * static_cast<std::int64_t>(sizeof(float))) + sum;
+    auto const longest = (mine_.elements() + holders - 1) / holders;
+    piece_ = std::clamp<std::int64_t>(size.count / of_element, 1, std::max<std::int64_t>(longest, 1));
+    piece_ -= piece_ > 4 ? piece_ % 4 : 0;  // buffers begin where kernels load several elements at once
+    rounds_ = (longest + piece_ - 1) / piece_;
+    total_.resize(static_cast<std::size_t>(piece_ * sum));
+    in_messages_.resize(static_cast<std::size_t>(std::max(size.count, piece_ * of_element) - piece_ * sum));
+}
+
+element_range reduction::slice_of(std::size_t holder) const
 {
     auto const count = static_cast<std::int64_t>(holders_.size());
     auto const i = static_cast<std::int64_t>(holder);
-    return {offsets_.back() * i / count, offsets_.back() * (i + 1) / count};
+    return {mine_.elements() * i / count, mine_.elements() * (i + 1) / count};
 }
 
-/// The uses of a tensor that this rank has: usually one, two when it has both ends of a tie.
-std::vector<use_id> reduction::mine_of(tensor_id tensor) const
+element_range reduction::piece_of(std::size_t holder, std::int64_t of_round) const
 {
-    auto uses = state_->info(tensor).uses;
-    std::erase_if(uses, [&](use_id use) { return !state_->has_accumulator(use); });
-    return uses;
+    auto const slice = slice_of(holder);
+    auto const begin = std::min(slice.begin + of_round * piece_, slice.end);
+    return {begin, std::min(begin + piece_, slice.end)};
 }
 
-std::int64_t reduction::offset_of(tensor_id tensor) const
+/// Where the sums of a piece lie that go to or come from another holder.
+std::byte* reduction::sums_buffer(std::size_t holder, std::int64_t of_round, bool sent)
 {
-    auto const place = std::lower_bound(unit_->tensors.begin(), unit_->tensors.end(), tensor) - unit_->tensors.begin();
-    return offsets_[static_cast<std::size_t>(place)];
+    auto const others = holders_.size() - 1;
+    auto const place = (static_cast<std::size_t>(of_round % in_flight) * 2 + (sent ? 1 : 0)) * others + holder - (holder > self_ ? 1 : 0);
+    return in_messages_.data() + place * static_cast<std::size_t>(piece_) * mine_.sum_size();
 }
 
-std::byte const* reduction::sums_of(use_id use) const
+/// Where messages have the values of a holder's piece: in the gradient itself, or behind the sums of all rounds.
+float* reduction::values_for_messages(std::size_t holder, std::int64_t of_round, element_range part)
 {
-    auto const& from = state_->accumulator(use);
-    return in_rows_ ? reinterpret_cast<std::byte const*>(from.sums_in_32.data()) : reinterpret_cast<std::byte const*>(from.sums.data());
-}
-
-/// `count` elements of a tensor from `first` on, summed over its uses here. @pre there is one
-void reduction::sum_uses(std::vector<use_id> const& uses, std::int64_t first, std::int64_t count, std::byte* target)
-{
-    auto const from = [&](use_id use) { return sums_of(use) + static_cast<std::size_t>(first) * size_; };
-    backend_->copy(target, from(uses.front()), static_cast<std::size_t>(count) * size_);
-    for (std::size_t u = 1; u < uses.size(); ++u) {
-        add(from(uses[u]), target, count);
+    if (backend_->has_one_memory()) {
+        return values_.data() + part.begin;
     }
+    auto const piece = static_cast<std::size_t>(piece_);
+    auto* const first = in_messages_.data() + static_cast<std::size_t>(in_flight) * 2 * (holders_.size() - 1) * piece * mine_.sum_size();
+    return reinterpret_cast<float*>(first) + (static_cast<std::size_t>(of_round % in_flight) * holders_.size() + holder) * piece;
 }
 
-void reduction::sum_mine()
-{
-    if (unit_->tensors.size() == 1) {
-        if (auto const only = mine_of(unit_->tensors.front()); only.size() == 1) {
-            sums_ = sums_of(only.front());
-            return;
-        }
-    }
-    mine_.resize(static_cast<std::size_t>(offsets_.back()) * size_);
-    for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
-        sum_uses(mine_of(unit_->tensors[i]), 0, offsets_[i + 1] - offsets_[i], mine_.data() + static_cast<std::size_t>(offsets_[i]) * size_);
-    }
-    sums_ = mine_.data();
-}
-
-/// What no other rank holds becomes floats in place; the uses of a tie are joined piece by piece, which stay in the cache.
+/// What no other rank holds becomes floats in place; the uses of a tie are joined piece by piece.
 void reduction::convert_alone()
 {
-    auto const piece = tied_piece(*backend_);
-    for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
-        auto const uses = mine_of(unit_->tensors[i]);
-        auto const end = offsets_[i + 1];
-        if (uses.size() == 1) {
-            convert(sums_of(uses.front()), {offsets_[i], end});
+    for (auto const t : unit_->tensors) {
+        auto const all = mine_.range_of(t);
+        if (auto const* const sums = mine_.place_of(all)) {
+            mine_.convert(sums, all, values_.data() + all.begin);
             continue;
         }
-        if (auto const room = static_cast<std::size_t>(std::min(piece, end - offsets_[i])) * size_; mine_.size() < room) {
-            backend_->wait();
-            mine_.resize(room);
+        auto const piece = static_cast<std::int64_t>(total_.size() / mine_.sum_size());
+        for (auto begin = all.begin; begin < all.end; begin += piece) {
+            element_range const part{begin, std::min(begin + piece, all.end)};
+            mine_.copy(part, total_.data(), total_.data());
+            mine_.convert(total_.data(), part, values_.data() + part.begin);
         }
-        for (auto begin = offsets_[i]; begin < end; begin += piece) {
-            slice const part{begin, std::min(begin + piece, end)};
-            sum_uses(uses, begin - offsets_[i], part.end - part.begin, mine_.data());
-            convert(mine_.data(), part);
-        }
-    }
-}
-
-void reduction::add(std::byte const* source, std::byte* target, std::int64_t count)
-{
-    if (in_rows_) {  // sums of the same scales: any rows will do
-        auto const* from = reinterpret_cast<std::int32_t const*>(source);
-        auto* to = reinterpret_cast<std::int32_t*>(target);
-        for (std::int64_t const width : {std::int64_t{4096}, std::int64_t{1}}) {
-            if (auto const rows = count / width; rows > 0) {
-                backend_->add(exact_rows_add_arguments{.rows = rows, .source = from, .source_states = nullptr, .target = {.sums = to, .width = width}});
-                from += rows * width;
-                to += rows * width;
-                count -= rows * width;
-            }
-        }
-    } else {
-        backend_->add(
-            exact_add_arguments{.count = count, .source = reinterpret_cast<std::int64_t const*>(source), .target = reinterpret_cast<std::int64_t*>(target)});
-    }
-}
-
-void reduction::convert(std::byte const* sums, slice part)
-{
-    for (std::size_t i = 0; i < unit_->tensors.size(); ++i) {
-        auto const t = unit_->tensors[i];
-        auto const begin = std::max(part.begin, offsets_[i]);
-        auto const end = std::min(part.end, offsets_[i + 1]);
-        auto const* const from = sums + static_cast<std::size_t>(begin - part.begin) * size_;
-        if (begin < end && in_rows_) {
-            convert_rows(t, reinterpret_cast<std::int32_t const*>(from), begin - offsets_[i], end - begin, values_.data() + begin);
-        } else if (begin < end) {
-            backend_->convert(exact_convert_arguments{.count = end - begin,
-                                                      .sums = reinterpret_cast<std::int64_t const*>(from),
-                                                      .scale_log2 = state_->scales_of(t).front(),
-                                                      .gradient = values_.data() + begin});
-        }
-    }
-}
-
-/// Elements of a tensor from `first` on: the rest of a row, whole rows, the beginning of one.
-void reduction::convert_rows(tensor_id tensor, std::int32_t const* sums, std::int64_t first, std::int64_t count, float* to) const
-{
-    auto& states = state_->accumulator(mine_of(tensor).front()).rows;
-    auto const width = state_->info(tensor).shape.columns;
-    while (count > 0) {
-        bool const whole = first % width == 0 && count >= width;
-        auto const run = whole ? count / width * width : std::min(count, width - first % width);
-        backend_->convert(exact_rows_convert_arguments{
-            .rows = whole ? run / width : 1,
-            .source = {.sums = const_cast<std::int32_t*>(sums), .states = states.data() + first / width, .width = whole ? width : run},
-            .gradient = to});
-        sums += run;
-        to += run;
-        first += run;
-        count -= run;
-    }
-}
-
-/// Between where kernels and where messages have them.
-void reduction::copy_values(slice part, direction way)
-{
-    if (!backend_->has_one_memory()) {
-        auto* const here = values_.data() + part.begin;
-        auto* const in_messages = values_in_messages_.data() + part.begin;
-        bool const goes = way == direction::to_messages;
-        backend_->copy(goes ? in_messages : here, goes ? here : in_messages, part.size() * sizeof(float));
     }
 }
 
 void reduction::post(mpi::messenger& messages)
 {
-    self_ = static_cast<std::size_t>(std::lower_bound(holders_.begin(), holders_.end(), messages.members().self) - holders_.begin());
-    if (in_place_) {
-        phase_ = phase::done;
+    auto const self = messages.members().self;
+    self_ = static_cast<std::size_t>(std::lower_bound(holders_.begin(), holders_.end(), self) - holders_.begin());
+    posted_ = true;
+    if (alone()) {
+        if (!in_place_) {
+            convert_alone();
+        }
         return;
     }
-    if (holders_.size() == 1) {
-        convert_alone();
-        phase_ = phase::done;
-        return;
+    while (begun_ < std::min(in_flight, rounds_)) {
+        begin(begun_++, messages);
     }
-    sum_mine();
-    auto const* outgoing = sums_;
-    if (!backend_->has_one_memory()) {
-        backend_->copy(outgoing_.data(), sums_, outgoing_.size());
-        outgoing = outgoing_.data();
-    }
-    backend_->wait();
-    phase_ = phase::summing;
+}
+
+/// Messages between two ranks about one unit have one tag: they are sent and received round by round.
+void reduction::begin(std::int64_t of_round, mpi::messenger& messages)
+{
+    auto& here = places_[static_cast<std::size_t>(of_round % in_flight)];
+    auto const mine = piece_of(self_, of_round);
+    auto const bytes_of = [&](element_range part) { return static_cast<std::size_t>(part.size()) * mine_.sum_size(); };
+    std::vector<std::byte const*> outgoing(holders_.size());
     for (std::size_t h = 0; h < holders_.size(); ++h) {
         if (h == self_) {
             continue;
         }
-        incoming_[h].resize(slice_of(self_).size() * size_);
-        sum_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{incoming_[h].data(), incoming_[h].size()}));
-        auto const theirs = slice_of(h);
-        if (keeps(self_)) {
-            value_receipts_.push_back(messages.receive(holders_[h], mpi::channel::reduce_values, id_.value,
-                                                       values_for_messages().subspan(static_cast<std::size_t>(theirs.begin), theirs.size())));
+        auto const theirs = piece_of(h, of_round);
+        if (!mine.empty()) {
+            here.sums.push_back(
+                messages.receive(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{sums_buffer(h, of_round, false), bytes_of(mine)}));
         }
-        sends_.push_back(messages.send(holders_[h], mpi::channel::reduce_sums, id_.value,
-                                       std::span<std::byte const>{outgoing + static_cast<std::size_t>(theirs.begin) * size_, theirs.size() * size_}));
+        if (theirs.empty()) {
+            continue;
+        }
+        if (keeps(self_)) {
+            here.values.push_back(messages.receive(holders_[h], mpi::channel::reduce_values, id_.value,
+                                                   std::span{values_for_messages(h, of_round, theirs), static_cast<std::size_t>(theirs.size())}));
+        }
+        outgoing[h] = backend_->has_one_memory() ? mine_.place_of(theirs) : nullptr;
+        if (outgoing[h] == nullptr) {
+            auto* const copy = sums_buffer(h, of_round, true);
+            mine_.copy(theirs, copy, backend_->has_one_memory() ? copy : total_.data());
+            outgoing[h] = copy;
+        }
     }
+    backend_->wait();
+    for (std::size_t h = 0; h < holders_.size(); ++h) {
+        if (outgoing[h] != nullptr) {
+            here.sends.push_back(messages.send(holders_[h], mpi::channel::reduce_sums, id_.value,
+                                               std::span<std::byte const>{outgoing[h], bytes_of(piece_of(h, of_round))}));
+        }
+    }
+}
+
+/// Joins the sums of my piece, and sends what they are as floats.
+void reduction::sum(std::int64_t of_round, mpi::messenger& messages)
+{
+    auto const part = piece_of(self_, of_round);
+    if (part.empty()) {
+        return;
+    }
+    mine_.copy(part, total_.data(), total_.data());
+    for (std::size_t h = 0; h < holders_.size(); ++h) {
+        if (h != self_) {
+            mine_.add(sums_buffer(h, of_round, false), total_.data(), part.size());
+        }
+    }
+    auto* const here = values_.data() + part.begin;
+    auto* const in_messages = values_for_messages(self_, of_round, part);
+    mine_.convert(total_.data(), part, here);
+    if (in_messages != here) {
+        backend_->copy(in_messages, here, static_cast<std::size_t>(part.size()) * sizeof(float));
+    }
+    backend_->wait();
+    auto& place = places_[static_cast<std::size_t>(of_round % in_flight)];
+    for (std::size_t h = 0; h < holders_.size(); ++h) {
+        if (h != self_ && keeps(h)) {
+            place.sends.push_back(messages.send(holders_[h], mpi::channel::reduce_values, id_.value,
+                                                std::span<float const>{in_messages, static_cast<std::size_t>(part.size())}));
+        }
+    }
+}
+
+/// Takes the others' values out of the buffers, which are then free.
+void reduction::finish(std::int64_t of_round)
+{
+    if (backend_->has_one_memory() || !keeps(self_)) {
+        return;
+    }
+    for (std::size_t h = 0; h < holders_.size(); ++h) {
+        if (auto const theirs = piece_of(h, of_round); h != self_ && !theirs.empty()) {
+            backend_->copy(values_.data() + theirs.begin, values_for_messages(h, of_round, theirs), static_cast<std::size_t>(theirs.size()) * sizeof(float));
+        }
+    }
+    backend_->wait();
 }
 
 bool reduction::advance(mpi::messenger& messages)
 {
-    auto const clear_done = [&](std::vector<mpi::messenger::ticket>& tickets) {
-        while (!tickets.empty() && messages.done(tickets.back())) {
-            tickets.pop_back();
+    auto const place_of = [&](std::int64_t of_round) -> round& { return places_[static_cast<std::size_t>(of_round % in_flight)]; };
+    for (bool moved = true; moved && finished_ < rounds_;) {
+        moved = false;
+        if (summed_ < begun_ && all_done(place_of(summed_).sums, messages)) {
+            sum(summed_++, messages);
+            moved = true;
         }
-        return tickets.empty();
-    };
-    if (phase_ == phase::summing) {
-        if (!clear_done(sum_receipts_)) {
-            return false;
-        }
-        auto const part = slice_of(self_);
-        total_.resize(part.size() * size_);
-        backend_->copy(total_.data(), sums_ + static_cast<std::size_t>(part.begin) * size_, total_.size());
-        for (std::size_t h = 0; h < holders_.size(); ++h) {
-            if (h != self_ && !total_.empty()) {
-                add(incoming_[h].data(), total_.data(), part.end - part.begin);
+        if (auto& oldest = place_of(finished_); finished_ < summed_ && all_done(oldest.values, messages) && all_done(oldest.sends, messages)) {
+            finish(finished_++);
+            if (begun_ < rounds_) {
+                begin(begun_++, messages);
             }
+            moved = true;
         }
-        convert(total_.data(), part);
-        copy_values(part, direction::to_messages);
-        backend_->wait();
-        for (std::size_t h = 0; h < holders_.size(); ++h) {
-            if (h != self_ && keeps(h)) {
-                sends_.push_back(messages.send(holders_[h], mpi::channel::reduce_values, id_.value,
-                                               std::span<float const>{values_for_messages()}.subspan(static_cast<std::size_t>(part.begin), part.size())));
-            }
-        }
-        phase_ = phase::spreading;
     }
-    if (phase_ == phase::spreading) {
-        if (!clear_done(value_receipts_) || !clear_done(sends_)) {
-            return false;
-        }
-        for (std::size_t h = 0; h < holders_.size(); ++h) {
-            if (h != self_ && keeps(self_)) {
-                copy_values(slice_of(h), direction::from_messages);
-            }
-        }
-        phase_ = phase::done;
-    }
-    return phase_ == phase::done;
+    return finished_ == rounds_;
 }
 
 float const* reduction::piece(tensor_id tensor, std::int64_t first, std::int64_t count, array<float>& room) const
 {
     if (!in_place_) {
-        return values_.data() + offset_of(tensor) + first;
+        return values_.data() + mine_.range_of(tensor).begin + first;
     }
     if (room.size() < static_cast<std::size_t>(count)) {
         backend_->wait();
         room.resize(static_cast<std::size_t>(count));
     }
-    convert_rows(tensor, state_->accumulator(mine_of(tensor).front()).sums_in_32.data() + first, first, count, room.data());
+    mine_.convert_in_place(tensor, first, count, room.data());
     return room.data();
 }
 
 float const* reduction::gradient(tensor_id tensor)
 {
-    if (!in_place_) {
-        return values_.data() + offset_of(tensor);
-    }
-    auto& sums = state_->accumulator(mine_of(tensor).front()).sums_in_32;
-    auto* const floats = reinterpret_cast<float*>(sums.data());
-    convert_rows(tensor, sums.data(), 0, static_cast<std::int64_t>(sums.size()), floats);
-    return floats;
+    return in_place_ ? mine_.replace_in_place(tensor) : values_.data() + mine_.range_of(tensor).begin;
 }
 
 std::span<float> reduction::staging(tensor_id tensor)
 {
-    return values_for_messages().subspan(static_cast<std::size_t>(offset_of(tensor)), static_cast<std::size_t>(elements(state_->info(tensor).shape)));
+    auto& all = backend_->has_one_memory() ? values_ : values_in_messages_;
+    all.resize(values_.size());
+    auto const part = mine_.range_of(tensor);
+    return {all.data() + part.begin, static_cast<std::size_t>(part.size())};
 }
 
 void reduction::staged()
 {
-    copy_values({0, offsets_.back()}, direction::from_messages);
-    backend_->wait();
+    if (!backend_->has_one_memory()) {
+        backend_->copy(values_.data(), values_in_messages_.data(), values_.size() * sizeof(float));
+        backend_->wait();
+    }
+}
+
+bytes reduction::buffer_bytes() const
+{
+    return {static_cast<std::int64_t>(values_.size() * sizeof(float) + total_.size() + in_messages_.size())};
 }
 
 void reduction::reset()
 {
-    sum_receipts_.clear();
-    value_receipts_.clear();
-    sends_.clear();
-    phase_ = phase::idle;
+    places_ = {};
+    begun_ = summed_ = finished_ = 0;
+    posted_ = false;
 }
 
 }  // namespace rheo::inline v0

@@ -1,14 +1,15 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The exact sum of a unit's gradient over all its holders. Each holder owns a slice of the unit: it
-// receives all ranks' integers of that slice, adds them, turns the sum into floats once, and sends these to
-// the others (a reduce-scatter and an all-gather; integers add up in any order). Accumulators are
-// only read: the result goes into a buffer of its own, so a failure in the middle loses nothing. What one rank holds alone becomes floats from where it was summed. Sums in 32 bits are summed as such, and each
-// row is turned into floats by its own scale. What of these is on one rank alone, in one accumulator, needs no buffer: its gradient is read from there piece by
-// piece, and takes its place when the step is committed.
+// The exact sum of a unit's gradient over all its holders. Each holder owns a slice of the unit: it receives all ranks' integers of that slice, adds them,
+// turns the sum into floats once, and sends these to the others (a reduce-scatter and an all-gather; integers add up in any order). Slices travel in rounds of a
+// piece each, of which two are in flight, so that the buffers are small (reduction_buffer_bytes in model/parameter_bytes.hpp); every unit has its own, because ranks
+// may begin units in different orders. Accumulators are only read: the result goes into a buffer of its own, so a failure in the middle loses nothing. What one
+// rank holds alone becomes floats from where it was summed. Sums in 32 bits that are on one rank alone, in one accumulator, need no buffer: their gradient is read
+// from there piece by piece, and takes their place when the step is committed.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,7 +17,7 @@
 
 #include "executor/mpi/messenger.hpp"
 #include "executor/state/resident_state.hpp"
-#include "kernels/tiles.hpp"
+#include "executor/state/unit_sums.hpp"
 #include "rheo/plan/reduction_units.hpp"
 
 namespace rheo::inline v0 {
@@ -26,7 +27,7 @@ public:
     /// @param holders ascending, this rank among them  @param keepers those that update it and get the gradient; empty: all holders
     reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state, std::vector<rank_id> keepers = {});
 
-    /// Sends my integers and begins to receive. Nothing is waited for.
+    /// Begins to send my integers and to receive. Nothing is waited for.
     void post(mpi::messenger& messages);
 
     /// Does what can be done without waiting; true when the result is whole. @throws mpi::peer_lost
@@ -50,62 +51,56 @@ public:
     std::vector<rank_id> const& holders() const { return holders_; }
     std::vector<rank_id> const& keepers() const { return keepers_; }
 
-    /// The buffer that the update reads the gradient from; nothing where it is in place.
-    bytes buffer_bytes() const { return {static_cast<std::int64_t>(values_.size() * sizeof(float))}; }
+    /// What it keeps: the gradient that the update reads, where that is in a buffer, and what sums are joined in.
+    bytes buffer_bytes() const;
 
     reduction_unit const& unit() const { return *unit_; }
-    bool posted() const { return phase_ != phase::idle; }
+    bool posted() const { return posted_; }
 
     /// Forgets a posted exchange, after its messages have been drained.
     void reset();
 
 private:
-    enum class phase : std::uint8_t { idle, summing, spreading, done };
-    struct slice {
-        std::int64_t begin;
-        std::int64_t end;
-        std::size_t size() const { return static_cast<std::size_t>(end - begin); }
+    static constexpr std::int64_t in_flight = 2;  ///< rounds
+
+    /// The messages of a round: a piece of every slice. Its buffers are those of one of `in_flight` places.
+    struct round {
+        std::vector<mpi::messenger::ticket> sums;    ///< received
+        std::vector<mpi::messenger::ticket> values;  ///< received
+        std::vector<mpi::messenger::ticket> sends;
     };
-    slice slice_of(std::size_t holder) const;
+
     bool keeps(std::size_t holder) const { return std::binary_search(keepers_.begin(), keepers_.end(), holders_[holder]); }
-    std::vector<use_id> mine_of(tensor_id tensor) const;
-    std::int64_t offset_of(tensor_id tensor) const;
-    std::byte const* sums_of(use_id use) const;
-    void sum_uses(std::vector<use_id> const& uses, std::int64_t first, std::int64_t count, std::byte* target);
-    void sum_mine();
+    bool alone() const { return holders_.size() == 1; }
+    element_range slice_of(std::size_t holder) const;
+    element_range piece_of(std::size_t holder, std::int64_t of_round) const;
+    void divide_buffers(bytes size);
+    std::byte* sums_buffer(std::size_t holder, std::int64_t of_round, bool sent);
+    float* values_for_messages(std::size_t holder, std::int64_t of_round, element_range part);
     void convert_alone();
-    void add(std::byte const* source, std::byte* target, std::int64_t count);
-    void convert_rows(tensor_id tensor, std::int32_t const* sums, std::int64_t first, std::int64_t count, float* to) const;
-    std::span<float> values_for_messages()
-    {
-        return backend_->has_one_memory() ? std::span{values_.data(), values_.size()} : std::span{values_in_messages_.data(), values_in_messages_.size()};
-    }
-    void convert(std::byte const* sums, slice part);
-    enum class direction : std::uint8_t { to_messages, from_messages };
-    void copy_values(slice part, direction way);
+    void begin(std::int64_t of_round, mpi::messenger& messages);
+    void sum(std::int64_t of_round, mpi::messenger& messages);
+    void finish(std::int64_t of_round);
 
     reduction_id id_;
     reduction_unit const* unit_;
     std::vector<rank_id> holders_;
     std::vector<rank_id> keepers_;
-    resident_state* state_;
     compute_backend* backend_;
+    unit_sums mine_;
+    bool in_place_;
     std::size_t self_ = 0;
-    std::vector<std::int64_t> offsets_;  ///< tensor of the unit -> its first element; the last: all elements
-    bool in_rows_;                       ///< sums in 32 bits
-    bool in_place_ = false;
-    std::size_t size_;                 ///< bytes of a sum; those below are arrays of sums
-    array<std::byte> mine_;            ///< my integers of the whole unit, empty when they can be read in place; alone, a piece of a tie
-    std::byte const* sums_ = nullptr;  ///< of several holders: mine_, or the one accumulator that the unit has here
-    array<std::byte> total_;           ///< of my slice
     array<float> values_;              ///< of the whole unit, but for what is in place
-    array<std::byte> outgoing_;        ///< my integers in messages, where that is another memory
-    std::vector<array<std::byte>> incoming_;
-    array<float> values_in_messages_;  ///< where that is another memory
-    std::vector<mpi::messenger::ticket> sum_receipts_;
-    std::vector<mpi::messenger::ticket> value_receipts_;
-    std::vector<mpi::messenger::ticket> sends_;
-    phase phase_ = phase::idle;
+    array<std::byte> total_;           ///< in which sums are joined: a piece of a slice, or of a tie
+    array<std::byte> in_messages_;     ///< what is sent and received in rounds
+    array<float> values_in_messages_;  ///< of the whole unit, for a holder that is no keeper, where messages are another memory
+    std::int64_t piece_ = 0;           ///< elements of a slice in a round
+    std::int64_t rounds_ = 0;
+    std::int64_t begun_ = 0;     ///< rounds of which messages are in flight or through
+    std::int64_t summed_ = 0;    ///< of them, those whose sums are joined
+    std::int64_t finished_ = 0;  ///< of them, those whose values are there
+    std::array<round, in_flight> places_;
+    bool posted_ = false;
 };
 
 }  // namespace rheo::inline v0

@@ -4,10 +4,9 @@
 // What a rank keeps of a parameter tensor under a dtype policy, part by part. Three parts are committed state: the optimizer's copy and its two
 // moments; the others belong to the step in progress. Accumulators count once per use on the rank; sums in 32 bits have a scale
 // and a maximum per row of the tensor. The reduced gradient is a buffer of its own wherever sums must be joined before the update can
-// read them. The host executor always has it; where h > 1 ranks hold a layer it besides keeps the integers that it adds up and receives while it
-// reduces, which count as no part here: 8 bytes per parameter of a layer with several tensors or of a tensor with several uses on the
-// rank, and (h - 1) / h of 8 bytes.
+// read them, with a smaller one in which they are joined; the host executor always has it.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "rheo/tensor/dtype.hpp"
@@ -24,9 +23,18 @@ inline constexpr std::int64_t working_bytes_per_parameter = 12;
 
 /// Where the update finds the gradient.
 enum class gradient_buffer : std::uint8_t {
-    reduced,  ///< in a buffer: several pipelines hold the tensor, or the rank has several uses of it; host ranks: always
+    joined,   ///< in a buffer, with another in which sums are joined: several ranks hold the tensor, or the rank has several uses of it
+    reduced,  ///< in a buffer: host ranks
     none,     ///< in the one accumulator there is
 };
+
+/// What a rank keeps to join the exact sums of a tensor, of its uses and of other ranks: an eighth of them, from 8 KiB to 4 MiB. Pieces of the sums go through it.
+constexpr bytes reduction_buffer_bytes(std::int64_t elements, dtype accumulate)
+{
+    constexpr bytes least = kibibytes(8);
+    constexpr bytes most = mebibytes(4);
+    return std::clamp(bytes{elements * size_of(accumulate) / 8}, least, most);
+}
 
 /// The parts of what a rank keeps of parameters.
 struct parameter_bytes {
@@ -34,7 +42,7 @@ struct parameter_bytes {
     bytes moments;       ///< two of that size
     bytes stored;        ///< the copy that is computed with, where it is of another type than the master
     bytes accumulators;  ///< exact sums, with scale and maximum of each row where these are per row
-    bytes reduced;       ///< the gradient as the update reads it, of the master's type
+    bytes reduced;       ///< the gradient as the update reads it, of the master's type, and what sums are joined in
 
     constexpr parameter_bytes& operator+=(parameter_bytes const& other)
     {
@@ -64,7 +72,8 @@ constexpr parameter_bytes parameter_bytes_of(tensor_shape shape, dtype_policy co
             .moments = {2 * master},
             .stored = {policy.storage == policy.master ? 0 : count * size_of(policy.storage)},
             .accumulators = {uses * sums},
-            .reduced = {buffer == gradient_buffer::reduced ? master : 0}};
+            .reduced = bytes{buffer == gradient_buffer::none ? 0 : master} +
+                       (buffer == gradient_buffer::joined ? reduction_buffer_bytes(count, policy.accumulate) : bytes{})};
 }
 
 }  // namespace rheo::inline v0

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The memory of one rank of a pipeline, part by part, from the model, the schedule's program and the dtype policy alone. What flows is
-// counted at the moment when the rank holds most of it. What is not counted: tokens, records, the code, and the
-// integers that host ranks exchange in a reduction (see model/parameter_bytes.hpp).
+// counted at the moment when the rank holds most of it. What is not counted: tokens, records, and the code.
 
 #include <array>
 #include <cstddef>
@@ -175,7 +174,7 @@ constexpr parameter_bytes state_parts_of_shards(model_description const& model, 
             }
         }
         if (uses > 0 && before == 0) {
-            auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::reduced : terms.alone;
+            auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::joined : terms.alone;
             sum += parts_of_tensor(share.shape, terms, buffer, uses);
         }
     }
@@ -221,7 +220,7 @@ constexpr parameter_bytes state_parts(model_description const& model, array_view
                 }
             }
             if (before == 0) {
-                auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::reduced : terms.alone;
+                auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::joined : terms.alone;
                 sum += detail::parts_of_tensor(p.shape, terms, buffer, uses);
             }
         }

@@ -6,11 +6,13 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <iterator>
 #include <mutex>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <tuple>
 
@@ -37,6 +39,24 @@ fs::path write_clocks(fs::path const& folder, int layers)
         }
     }
     return path;
+}
+
+/// At most so many: where a folder is not kept, what they say is all that is known.
+std::string last_lines(fs::path const& path, std::size_t most = 20)
+{
+    std::ifstream file{path};
+    std::deque<std::string> lines;
+    for (std::string line; std::getline(file, line);) {
+        lines.push_back(line);
+        if (lines.size() > most) {
+            lines.pop_front();
+        }
+    }
+    std::string text;
+    for (auto const& line : lines) {
+        text += "        | " + line + '\n';
+    }
+    return text;
 }
 
 }  // namespace
@@ -75,6 +95,7 @@ bool trial::judged(std::vector<std::string> const& wrong) const
     for (auto const& message : wrong) {
         std::printf("        %s\n", message.c_str());
     }
+    std::printf("        the end of what the job printed:\n%s", last_lines(folder_ / "output").c_str());
     std::fflush(stdout);
     return false;
 }

@@ -45,7 +45,7 @@ bytes state_by_collection(model_description const& model, std::vector<layer_span
         }
         if (here > 0 && tensor.is_parameter) {
             bool const joined = terms.pipelines > 1 || tensor.uses.size() > 1;
-            sum += total(parameter_bytes_of(tensor.shape, terms.policy, joined ? gradient_buffer::reduced : terms.alone, here));
+            sum += total(parameter_bytes_of(tensor.shape, terms.policy, joined ? gradient_buffer::joined : terms.alone, here));
         }
     }
     return sum;
@@ -84,7 +84,7 @@ held_peak most_held(model_description const& model, pipeline_instance const& pip
 
 constexpr model_description both_ends() { return gpt_model(small); }
 
-// A tied table with both its ends on the rank: one tensor, two accumulators, and always a buffer.
+// A tied table with both its ends on the rank: one tensor, two accumulators, and always buffers.
 constexpr bool counts_a_tie()
 {
     auto const model = both_ends();
@@ -98,15 +98,23 @@ constexpr bool counts_a_tie()
     for (auto const& layer : model.layers) {
         count += parameter_count(layer);
     }
-    return parts.accumulators == bytes{8 * (table + places)} && parts.reduced == bytes{4 * table} &&
-           state_parts(model, all, terms).reduced == bytes{4 * table} && state_parts(model, all, terms).master == bytes{4 * (count - table)} &&
+    return parts.accumulators == bytes{8 * (table + places)} && parts.reduced == bytes{4 * table} + kibibytes(8) &&
+           state_parts(model, all, terms).reduced == parts.reduced && state_parts(model, all, terms).master == bytes{4 * (count - table)} &&
            state_parts(model, all, terms).accumulators == bytes{8 * count};
 }
 static_assert(counts_a_tie());
 
-// Host ranks have a buffer for everything.
-static_assert(state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer_id{2}}}, terms_of_ranks(shape, fp32, 1)) ==
-              state_parts(both_ends(), std::vector{layer_span{layer_id{1}, layer_id{2}}}, {.shape = shape, .pipelines = 2}));
+// Host ranks have a gradient buffer for everything, and with several holders one more for each tensor (each of a block's is small here).
+constexpr bool counts_what_sums_are_joined_in()
+{
+    std::vector<layer_span> const block{{layer_id{1}, layer_id{2}}};
+    auto one = state_parts(both_ends(), block, terms_of_ranks(shape, fp32, 1));
+    one.reduced += kibibytes(8) * static_cast<std::int64_t>(both_ends().layers[1].parameters.size());
+    return one == state_parts(both_ends(), block, {.shape = shape, .pipelines = 2});
+}
+static_assert(counts_what_sums_are_joined_in());
+static_assert(reduction_buffer_bytes(1 << 18, dtype::i64) == kibibytes(256) && reduction_buffer_bytes(1 << 18, dtype::i32) == kibibytes(128) &&
+              reduction_buffer_bytes(1 << 26, dtype::i64) == mebibytes(4));
 
 constexpr bool counts_copies_of_the_model()
 {

@@ -7,7 +7,7 @@
 #include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/model/state.hpp"
 #include "support/catch.hpp"
-#include "two_ranks.hpp"
+#include "support/mpi_ranks.hpp"
 #include "unit/executor/train/parts/kept_records.hpp"
 
 using namespace rheo;
@@ -21,7 +21,7 @@ struct swept_job {
     kept_records kept;
     job about;
     std::unique_ptr<rank_device> device;
-    two_ranks here;
+    mpi_ranks here;
     std::vector<layer_id> cuts{layer_id{0}};
 
     explicit swept_job(std::string const& file = "profile.csv")

@@ -6,7 +6,7 @@
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
 #include "support/catch.hpp"
-#include "two_ranks.hpp"
+#include "support/mpi_ranks.hpp"
 
 using namespace rheo;
 
@@ -18,7 +18,7 @@ TEST_CASE("safety_copying: a rank that keeps nothing gets nothing")
     for (int rank = 0; rank < 4; ++rank) {
         plan.salvage.after.push_back({rank_id{rank}, step_id{1}, {layer_id{rank}}, {}});
     }
-    two_ranks here;  // 0 and 1
+    mpi_ranks here;  // 0 and 1
     safety_copying copies{here.self()};
     copies.choose(plan, known);
     CHECK(copies.empty());

@@ -7,7 +7,7 @@
 
 #include "executor/mpi/messenger.hpp"
 
-struct two_ranks {
+struct mpi_ranks {
     rheo::mpi::generation members = (begin_mpi(), rheo::mpi::first_generation(MPI_COMM_WORLD, rheo::generation_id{1}, 1));
     rheo::mpi::messenger messages{members};
 
