@@ -126,7 +126,8 @@ std::optional<invalid_key> check_device(run_config const& config)
         return invalid_key{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
     }
     auto const attention = config.run.attention;
-    if (attention != attention_kernel::warp && config.train.dtype != stored_numbers::brain_float16) {
+    bool const in_bf16 = attention == attention_kernel::warpgroup || attention == attention_kernel::cudnn;
+    if (in_bf16 && config.train.dtype != stored_numbers::brain_float16) {
         return invalid_key{"run.attention", fmt::format("run.attention = \"{}\" is computed in bf16: train.dtype = \"bf16\"", name_of(attention))};
     }
     if (attention == attention_kernel::cudnn && config.model.dropout_per_mille != 0) {

@@ -120,14 +120,14 @@ struct power_config {
 struct run_folder_config {
     std::string folder;  ///< empty: runs/<config stem>
     bool trace = true;
-    bool fuse = true;                                     ///< run the fused operation list
-    compute_device device = compute_device::cpu;          ///< what a rank computes with: its threads, or a device of its node
-    bool graphs = true;                                   ///< a device's work that comes again and again is recorded as CUDA graphs
-    attention_kernel attention = attention_kernel::warp;  ///< in bf16 on a device; compute capability 9.0 has warpgroups
-    bool deterministic = true;                            ///< false: libraries may add in an order that differs from run to run
-    int threads = 1;                                      ///< per rank
-    bool rendezvous = false;                              ///< stages meet for every message: synchronous sends, one tag per direction
-    int sample_tokens = 0;                                ///< tokens generated after the last step
+    bool fuse = true;                                          ///< run the fused operation list
+    compute_device device = compute_device::cpu;               ///< what a rank computes with: its threads, or a device of its node
+    bool graphs = true;                                        ///< a device's work that comes again and again is recorded as CUDA graphs
+    attention_kernel attention = attention_kernel::automatic;  ///< in bf16 on a device; compute capability 9.0 has warpgroups
+    bool deterministic = true;                                 ///< false: libraries may add in an order that differs from run to run
+    int threads = 1;                                           ///< per rank
+    bool rendezvous = false;                                   ///< stages meet for every message: synchronous sends, one tag per direction
+    int sample_tokens = 0;                                     ///< tokens generated after the last step
     watchdog_config watchdog{};
     std::vector<std::string> inject;  ///< faults for tests, e.g. "kill:2@3:backward"
 };

@@ -166,7 +166,9 @@ void for_each_field(Config& c, Visit&& visit)
     visit("run.fuse", c.run.fuse, field_limits{}, "Run the fused operation list.");
     visit("run.device", c.run.device, field_limits{}, "What ranks compute with. Ranks of a node share its GPUs in turn.");
     visit("run.graphs", c.run.graphs, field_limits{}, "cuda: launch repeated work as CUDA graphs, with the same bits.");
-    visit("run.attention", c.run.attention, field_limits{}, "cuda, bf16: attention kernel. warpgroup needs compute capability 9.0. Each gives other bits.");
+    visit(
+        "run.attention", c.run.attention, field_limits{},
+        "cuda, bf16: attention kernel. auto = cudnn where it computes the model, else warpgroup on compute capability 9.0, else warp. Each gives other bits.");
     visit("run.deterministic", c.run.deterministic, field_limits{},
           "cuda: false lets cuDNN add gradients in any order, in less memory. Two runs may then differ.");
     visit("run.threads", c.run.threads, between(1, 1 << 10), "Threads per rank.");

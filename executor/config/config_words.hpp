@@ -28,8 +28,8 @@ enum class emulation_pace : std::uint8_t { machine, profile };
 
 enum class compute_device : std::uint8_t { cpu, cuda };
 
-/// What computes attention in bf16 on a device.
-enum class attention_kernel : std::uint8_t { warp, warpgroup, cudnn };
+/// What computes attention in bf16 on a device; automatic: the quickest that computes the model there.
+enum class attention_kernel : std::uint8_t { automatic, warp, warpgroup, cudnn };
 
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> words_of{};
@@ -46,7 +46,7 @@ inline constexpr std::array<std::string_view, 2> words_of<emulation_pace>{"machi
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<compute_device>{"cpu", "cuda"};
 template <>
-inline constexpr std::array<std::string_view, 3> words_of<attention_kernel>{"warp", "warpgroup", "cudnn"};
+inline constexpr std::array<std::string_view, 4> words_of<attention_kernel>{"auto", "warp", "warpgroup", "cudnn"};
 
 /// An enum that a config key can have.
 template <class T>

@@ -56,6 +56,8 @@ using memory_of_the_device =
 using page_locked_memory =
     device_memory<+[](void** place, std::size_t size) { return cudaMallocHost(place, size); }, +[](void* place) { return cudaFreeHost(place); }, true>;
 
+order_of_sums order_if(bool deterministic) { return deterministic ? order_of_sums::fixed : order_of_sums::any; }
+
 template <dtype_policy Policy>
 class device_backend final : public compute_backend {
 public:
@@ -195,6 +197,24 @@ public:
         fetch_sums();
         return std::exchange(fetched_, {});
     }
+    state_digest digest(std::span<digest_arguments const> all) override
+    {
+        std::int64_t blocks = 0;
+        for (auto const& one : all) {
+            blocks += digest_blocks(one);
+        }
+        array<state_digest> sums{own_, static_cast<std::size_t>(blocks)};
+        auto* next = sums.data();
+        for (auto const& one : all) {
+            digest_by_block(queue_.in_order(), one, next);
+            next += digest_blocks(one);
+        }
+        state_digest sum;
+        for (auto const& one : copied_from(*this, sums.data(), sums.size())) {
+            sum += one;
+        }
+        return sum;
+    }
 
 private:
     void fetch_sums()
@@ -221,7 +241,7 @@ private:
     }
     static std::optional<order_of_sums> order_of(device_ways const& ways)
     {
-        return ways.attention == attention_by::cudnn ? std::optional{ways.deterministic ? order_of_sums::fixed : order_of_sums::any} : std::nullopt;
+        return ways.attention == attention_by::cudnn ? std::optional{order_if(ways.deterministic)} : std::nullopt;
     }
 
     int device_;
@@ -248,7 +268,53 @@ std::string no_device_error(cudaError_t code, int driver)
     return code == cudaErrorNoDevice ? "the NVIDIA driver has none, or CUDA_VISIBLE_DEVICES hides them all" : cudaGetErrorString(code);
 }
 
+/// The rank's, which is the current one from then on. @pre there is one
+int choose_device(found_devices const& found, int rank_on_node)
+{
+    auto const device = rank_on_node % static_cast<int>(found.names.size());
+    check(cudaSetDevice(device), "cudaSetDevice");
+    return device;
+}
+
+/// Whether cuDNN has plans for these that want no more than so many bytes.
+bool cudnn_computes(std::span<layer_description const> layers, microbatch_shape shape, bool deterministic, std::size_t most)
+{
+    bool const drops = std::any_of(layers.begin(), layers.end(), [](layer_description const& layer) {
+        return std::any_of(layer.ops.begin(), layer.ops.end(), [](op const& o) { return o.kind == op_kind::attention && o.dropout_per_mille != 0; });
+    });
+    if (drops || shape.slices > 1 || !has_cudnn()) {
+        return false;
+    }
+    try {
+        cudnn_attention plans{order_if(deterministic)};
+        for (auto const& one : attentions_of(layers, shape)) {
+            if (static_cast<std::size_t>(plans.choose(one)) > most) {
+                return false;
+            }
+        }
+        return true;
+    } catch (error const&) {
+        return false;
+    }
+}
+
 }  // namespace
+
+attention_by quickest_attention(dtype_policy policy, int rank_on_node, std::span<layer_description const> layers, microbatch_shape shape, bool deterministic)
+{
+    auto const found = find_devices();
+    if (policy.storage != dtype::bf16 || found.names.empty()) {
+        return attention_by::warps;
+    }
+    choose_device(found, rank_on_node);
+    std::size_t free = 0;
+    std::size_t all = 0;
+    check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+    if (cudnn_computes(layers, shape, deterministic, all / 16)) {
+        return attention_by::cudnn;
+    }
+    return has(tensor_cores::of_warpgroups) ? attention_by::warpgroups : attention_by::warps;
+}
 
 std::unique_ptr<compute_backend> make_backend(dtype_policy policy, int rank_on_node, device_ways const& ways)
 {
@@ -256,8 +322,7 @@ std::unique_ptr<compute_backend> make_backend(dtype_policy policy, int rank_on_n
     if (found.names.empty()) {
         throw exit_error{exit_code::environment, fmt::format("run.device is cuda, but there is no device: {}", found.error_if_none)};
     }
-    auto const device = rank_on_node % static_cast<int>(found.names.size());
-    check(cudaSetDevice(device), "cudaSetDevice");
+    auto const device = choose_device(found, rank_on_node);
     if (ways.attention == attention_by::warpgroups && !has(tensor_cores::of_warpgroups)) {
         throw exit_error{
             exit_code::environment,

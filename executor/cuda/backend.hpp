@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct device_ways {
     attention_by attention = attention_by::warps;
     bool deterministic = true;  ///< cuDNN adds up gradients in one order
 };
+
+/// The quickest that computes the attentions of these layers on the device of the rank: cuDNN where it is there, has plans for them and works in at most a sixteenth of
+/// the device's memory; else a warpgroup, where the device has it. @param deterministic cuDNN's order of sums
+attention_by quickest_attention(dtype_policy policy, int rank_on_node, std::span<layer_description const> layers, microbatch_shape shape, bool deterministic);
 
 /// @param rank_on_node which of the node's devices, counted round
 /// @throws exit_error when there is no such device, or it cannot be had in these ways

@@ -16,6 +16,7 @@
 
 #include "executor/device/memory.hpp"
 #include "kernels/adamw/adamw.hpp"
+#include "kernels/digest/digest.hpp"
 #include "kernels/exact/exact.hpp"
 #include "kernels/exact_rows/exact_rows.hpp"
 #include "kernels/initialise/initialise.hpp"
@@ -83,6 +84,8 @@ public:
     virtual void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
     /// All that were added since the last call, in that order. Waits.
     virtual std::vector<double> sums_of_squares() = 0;
+    /// The sum of the digests of all of these. Waits.
+    virtual state_digest digest(std::span<digest_arguments const> all) = 0;
 };
 
 /// A copy of `count` elements of the backend's own memory from `from` on. Waits.

@@ -70,4 +70,13 @@ void host_backend::add_sums_of_squares(std::span<gradient_norm_arguments const> 
     }
 }
 
+state_digest host_backend::digest(std::span<digest_arguments const> all)
+{
+    state_digest sum;
+    for (auto const& one : all) {
+        sum += host::digest(one);
+    }
+    return sum;
+}
+
 }  // namespace rheo::inline v0

@@ -40,6 +40,7 @@ public:
     void update(std::span<adamw_arguments<bf16> const> tensors) override;
     void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) override;
     std::vector<double> sums_of_squares() override { return std::exchange(sums_of_squares_, {}); }
+    state_digest digest(std::span<digest_arguments const> all) override;
 
 private:
     tile_pool pool_;

@@ -168,8 +168,8 @@ void reduction::begin(std::int64_t of_round, mpi::messenger& messages)
     backend_->wait();
     for (std::size_t h = 0; h < holders_.size(); ++h) {
         if (outgoing[h] != nullptr) {
-            here.sends.push_back(messages.send(holders_[h], mpi::channel::reduce_sums, id_.value,
-                                               std::span<std::byte const>{outgoing[h], bytes_of(piece_of(h, of_round))}));
+            here.sends.push_back(
+                messages.send(holders_[h], mpi::channel::reduce_sums, id_.value, std::span<std::byte const>{outgoing[h], bytes_of(piece_of(h, of_round))}));
         }
     }
 }
@@ -197,8 +197,8 @@ void reduction::sum(std::int64_t of_round, mpi::messenger& messages)
     auto& place = places_[static_cast<std::size_t>(of_round % in_flight)];
     for (std::size_t h = 0; h < holders_.size(); ++h) {
         if (h != self_ && keeps(h)) {
-            place.sends.push_back(messages.send(holders_[h], mpi::channel::reduce_values, id_.value,
-                                                std::span<float const>{in_messages, static_cast<std::size_t>(part.size())}));
+            place.sends.push_back(
+                messages.send(holders_[h], mpi::channel::reduce_values, id_.value, std::span<float const>{in_messages, static_cast<std::size_t>(part.size())}));
         }
     }
 }
@@ -250,10 +250,7 @@ float const* reduction::piece(tensor_id tensor, std::int64_t first, std::int64_t
     return room.data();
 }
 
-float const* reduction::gradient(tensor_id tensor)
-{
-    return in_place_ ? mine_.replace_in_place(tensor) : values_.data() + mine_.range_of(tensor).begin;
-}
+float const* reduction::gradient(tensor_id tensor) { return in_place_ ? mine_.replace_in_place(tensor) : values_.data() + mine_.range_of(tensor).begin; }
 
 std::span<float> reduction::staging(tensor_id tensor)
 {
@@ -271,10 +268,7 @@ void reduction::staged()
     }
 }
 
-bytes reduction::buffer_bytes() const
-{
-    return {static_cast<std::int64_t>(values_.size() * sizeof(float) + total_.size() + in_messages_.size())};
-}
+bytes reduction::buffer_bytes() const { return {static_cast<std::int64_t>(values_.size() * sizeof(float) + total_.size() + in_messages_.size())}; }
 
 void reduction::reset()
 {

@@ -22,9 +22,6 @@ constexpr int first_scale_log2 = 24;
 /// the first real one seldom overflows and is not lost in the rounding either.
 constexpr float first_largest = 0x1p-4F;
 
-/// Elements that are copied from a device at a time for a digest.
-constexpr std::size_t worth_a_wait = std::size_t{1} << 20;
-
 }  // namespace
 
 tensor_values values_of(compute_backend& backend, tensor_storage const& storage)
@@ -171,6 +168,31 @@ void resident_state::merge(use_id use, gradient_accumulator const& arrived)
     }
 }
 
+std::vector<std::span<row_sum_state const>> resident_state::rows_of_all()
+{
+    std::size_t count = 0;
+    for (auto const& entry : accumulators_) {
+        count += entry == nullptr ? 0 : entry->rows.size();
+    }
+    if (!backend_->has_one_memory() && fetched_rows_.size() < count) {
+        fetched_rows_.resize(count);
+    }
+    std::vector<std::span<row_sum_state const>> all;
+    auto* next = fetched_rows_.data();
+    for (auto const& entry : accumulators_) {
+        auto const rows = entry == nullptr ? 0 : entry->rows.size();
+        auto const* from = rows == 0 ? nullptr : entry->rows.data();
+        if (rows > 0 && !backend_->has_one_memory()) {
+            backend_->copy(next, from, rows * sizeof(row_sum_state));
+            from = next;
+            next += rows;
+        }
+        all.emplace_back(from, rows);
+    }
+    backend_->wait();
+    return all;
+}
+
 void resident_state::clear_accumulators()
 {
     for (auto const& entry : accumulators_) {
@@ -193,35 +215,18 @@ void resident_state::clear_accumulators()
 state_digest resident_state::digest(tensor_id t) const
 {
     auto const& storage = tensor(t);
-    // Elements [first, first + values.size()) of the tensor, each at its place in the parameter.
-    auto const digest_of_some = [&](tensor_role role, std::int64_t first, std::span<float const> values) {
-        state_digest sum;
-        auto const end = first + std::ssize(values);
-        for_each_run(info(t), [&](element_run const& run) {
-            auto const from = std::max(run.own, first);
-            auto const to = std::min(run.own + run.count, end);
-            if (from < to) {
-                sum += host::digest_of(parameter_name(info(t)), role, run.in_parameter + from - run.own,
-                                       values.subspan(static_cast<std::size_t>(from - first), static_cast<std::size_t>(to - from)));
+    std::vector<digest_arguments> all;
+    auto const add = [&](tensor_role role, array<float> const& values) {
+        for (auto const& where : strided_runs_of(info(t))) {
+            if (!values.empty()) {
+                all.push_back({.key = digest_key(parameter_name(info(t)), role), .where = where, .values = values.data()});
             }
-        });
-        return sum;
-    };
-    auto const part = [&](tensor_role role, array<float> const& values) {
-        if (backend_->has_one_memory()) {
-            return digest_of_some(role, 0, {values.data(), values.size()});
         }
-        state_digest sum;
-        for (std::size_t first = 0; first < values.size(); first += worth_a_wait) {
-            auto const some = copied_from(*backend_, values.data() + first, std::min(worth_a_wait, values.size() - first));
-            sum += digest_of_some(role, static_cast<std::int64_t>(first), some);
-        }
-        return sum;
     };
-    auto sum = part(tensor_role::parameter, storage.parameter);
-    sum += part(tensor_role::first_moment, storage.first_moment);
-    sum += part(tensor_role::second_moment, storage.second_moment);
-    return sum;
+    add(tensor_role::parameter, storage.parameter);
+    add(tensor_role::first_moment, storage.first_moment);
+    add(tensor_role::second_moment, storage.second_moment);
+    return backend_->digest(all);
 }
 
 state_digest digest_of_scales(std::string_view tensor, std::span<int const> scales)

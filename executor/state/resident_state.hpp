@@ -50,7 +50,12 @@ class resident_state {
 public:
     /// @param backend outlives the state
     resident_state(collection const& info, compute_backend& backend)
-        : info_{&info}, backend_{&backend}, tensors_(info.tensors.size()), accumulators_(info.uses.size()), states_{backend.messages(), info.uses.size()}
+        : info_{&info},
+          backend_{&backend},
+          tensors_(info.tensors.size()),
+          accumulators_(info.uses.size()),
+          states_{backend.messages(), info.uses.size()},
+          fetched_rows_{backend.messages()}
     {
         for (auto const& tensor : info.tensors) {
             first_scale_.push_back(scales.size());
@@ -87,6 +92,9 @@ public:
     std::span<accumulator_state> states() { return {states_.data(), states_.size()}; }
     /// The states of the rows of a use's sums. Waits.
     std::vector<row_sum_state> rows_of(use_id use) { return copied_from(*backend_, accumulator(use).rows.data(), accumulator(use).rows.size()); }
+
+    /// The same of all uses that are here, by use, until the next call; none for the others. Waits once.
+    std::vector<std::span<row_sum_state const>> rows_of_all();
 
     /// Zeroes every accumulator and gives it its tensor's present scale. Waits.
     void clear_accumulators();
@@ -127,6 +135,7 @@ private:
     std::vector<std::unique_ptr<tensor_storage>> tensors_;
     std::vector<std::unique_ptr<gradient_accumulator>> accumulators_;
     array<accumulator_state> states_;
+    array<row_sum_state> fetched_rows_;  ///< where the processor does not address the rows themselves
     std::vector<std::size_t> first_scale_;
 
 public:

@@ -107,10 +107,8 @@ void unit_sums::convert(std::byte const* sums, element_range part, float* gradie
         if (in_rows_) {
             convert_rows(t, reinterpret_cast<std::int32_t const*>(from), here.begin - offsets_[i], here.size(), to);
         } else {
-            backend_->convert(exact_convert_arguments{.count = here.size(),
-                                                      .sums = reinterpret_cast<std::int64_t const*>(from),
-                                                      .scale_log2 = state_->scales_of(t).front(),
-                                                      .gradient = to});
+            backend_->convert(exact_convert_arguments{
+                .count = here.size(), .sums = reinterpret_cast<std::int64_t const*>(from), .scale_log2 = state_->scales_of(t).front(), .gradient = to});
         }
     }
 }

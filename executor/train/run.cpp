@@ -223,10 +223,10 @@ run_result had_ended(ended_run const& run, std::vector<std::string> const& notes
 }
 
 /// What this rank computes with. @param failure set when it cannot: then it uses the host until all ranks know
-std::unique_ptr<compute_backend> open_backend(run_config const& given, startup_error& failure)
+std::unique_ptr<compute_backend> open_backend(run_config const& given, model_description const& model, startup_error& failure)
 {
     try {
-        return open_backend(given);
+        return open_backend(given, model);
     } catch (std::runtime_error const& error) {
         failure = {exit_code_of(error), error.what()};
         return std::make_unique<host_backend>(given.run.threads);
@@ -246,7 +246,7 @@ struct opened_rank {
 opened_rank open_rank(run_config const& given, model_description const& model, rank_id self, plan& first)
 {
     opened_rank o;
-    o.backend = open_backend(given, o.failure);
+    o.backend = open_backend(given, model, o.failure);
     try {
         o.data.emplace(given.data, vocabulary_of(model), given.train.microbatch);
         o.fingerprint = fingerprint_of(model, given, *o.data, *o.backend);
@@ -346,8 +346,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<records> record;
     watch.all_joined();
     config.run.folder = begun.folder;
-    if (given.run.attention == attention_kernel::cudnn && !given.run.deterministic) {
-        begun.notes.emplace_back("run.deterministic is false: gradients of attention are added in any order, and two runs need not end with the same bits");
+    for (auto& note : notes_of(*backend, given, runs)) {
+        begun.notes.push_back(std::move(note));
     }
     auto const& launch = begun.launch;
     std::optional<energy_account> energies;

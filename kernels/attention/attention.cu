@@ -27,7 +27,7 @@ template <class Arguments, class... Pointers>
 bool has_tiles(Arguments const& a, Pointers const*... others)
 {
     auto const head_width = a.width / a.heads;
-    bool result = head_width <= 128 && whole_chunks<bfloat16>(head_width, a.qkv, others...);
+    bool result = tensor_cores_take(head_width) && whole_chunks<bfloat16>(head_width, a.qkv, others...);
     for (std::int64_t s = 0; s < a.before.count; ++s) {
         result = result && whole_chunks<bfloat16>(head_width, a.before.of[static_cast<std::size_t>(s)]);
         if constexpr (requires { a.kv_gradient_before; }) {
@@ -53,7 +53,7 @@ void forward_on_tiles(stream queue, attention_forward_arguments<bf16> const& a)
 }
 
 template <class Cores, int Width>
-void backward_on_tiles(stream queue, backward_heads const& heads, float* means)
+void backward_on_tiles(stream queue, backward_heads const& heads, query_numbers* numbers)
 {
     auto const& a = heads.a;
     launch_shape const of_queries{grid_of(blocks_for(a.length, query_tiles::queries), a.heads, a.batch), query_tiles::threads,
@@ -61,8 +61,8 @@ void backward_on_tiles(stream queue, backward_heads const& heads, float* means)
     launch_shape const of_keys{grid_of(heads.seen_blocks(a.length, key_tiles::keys), a.heads / heads.group, a.batch), key_tiles::threads,
                                key_tiles::shared_bytes<Width>};
     choose(drops(a.drop), [&](auto dropping) {
-        launch(queue, of_queries, attention_backward_queries<Cores, Width, dropping()>, heads, means);
-        launch(queue, of_keys, attention_backward_keys<Cores, Width, dropping()>, heads, means);
+        launch(queue, of_queries, attention_backward_queries<Cores, Width, dropping()>, heads, numbers);
+        launch(queue, of_keys, attention_backward_keys<Cores, Width, dropping()>, heads, numbers);
     });
 }
 
@@ -109,7 +109,7 @@ void attention_forward(stream queue, attention_forward_arguments<Policy> const& 
 
 std::int64_t attention_backward_workspace_bytes(std::int64_t batch, std::int64_t heads, std::int64_t length)
 {
-    return workspace::counter_bytes + batch * heads * length * 4;
+    return workspace::counter_bytes + batch * heads * length * static_cast<std::int64_t>(sizeof(query_numbers));
 }
 
 template <dtype_policy Policy>
@@ -121,10 +121,10 @@ void attention_backward(stream queue, workspace scratch, attention_backward_argu
     expects(a.kv_gradient_before.count == a.before.count, "each slice before has gradients of its keys and values");
     expects(scratch.bytes >= attention_backward_workspace_bytes(a.batch, a.heads, a.length), "the workspace is too small for the backward of attention");
     attention_heads const heads{a};
-    auto* const means = reinterpret_cast<float*>(static_cast<std::byte*>(scratch.memory) + workspace::counter_bytes);
+    auto* const numbers = reinterpret_cast<query_numbers*>(static_cast<std::byte*>(scratch.memory) + workspace::counter_bytes);
     if constexpr (Policy == bf16) {
         if (has_tiles(a, a.output_gradient, a.qkv_gradient)) {
-            on_tiles(by, a.width / a.heads, [&](auto cores, auto width) { backward_on_tiles<decltype(cores), width()>(queue, heads, means); });
+            on_tiles(by, a.width / a.heads, [&](auto cores, auto width) { backward_on_tiles<decltype(cores), width()>(queue, heads, numbers); });
             return;
         }
     }
@@ -132,8 +132,8 @@ void attention_backward(stream queue, workspace scratch, attention_backward_argu
     launch_shape const of_queries{grid_of(blocks_for(a.length, plain::warps), a.heads, a.batch), plain::threads, bytes};
     launch_shape const of_keys{grid_of(heads.seen_blocks(a.length, plain::warps), a.heads / heads.group, a.batch), plain::threads, bytes};
     choose(drops(a.drop), [&](auto dropping) {
-        launch(queue, of_queries, attention_backward_queries_plain<T, dropping(), arguments>, heads, means);
-        launch(queue, of_keys, attention_backward_keys_plain<T, dropping(), arguments>, heads, means);
+        launch(queue, of_queries, attention_backward_queries_plain<T, dropping(), arguments>, heads, numbers);
+        launch(queue, of_keys, attention_backward_keys_plain<T, dropping(), arguments>, heads, numbers);
     });
 }
 

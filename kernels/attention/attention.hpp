@@ -260,6 +260,8 @@ namespace cuda {
 /// Sums differ in their last bits.
 enum class tensor_cores : std::uint8_t { of_warps, of_warpgroups };
 
+constexpr bool tensor_cores_take(std::int64_t head_width) { return head_width % 8 == 0 && head_width <= 128; }
+
 /// Whether this device has them, and the kernels were built for it.
 bool has(tensor_cores kind);
 

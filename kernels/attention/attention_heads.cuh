@@ -125,25 +125,31 @@ private:
     __device__ auto slice_before(std::int64_t slice) const { return a.before.of[static_cast<std::size_t>(slice)]; }
 };
 
-/// dout . out of the item's query i, which is the mean of the gradient of its probabilities; in `means` [batch, heads, length], too, from where those who own
-/// keys read it. All lanes of the warp call it; zero beyond the last query.
+/// What the backward of a query's probabilities wants of it. Those who own queries leave it for those who own keys, [batch, heads, length].
+struct alignas(8) query_numbers {
+    float log_sum;  ///< of its scores: on tensor cores in powers of two, else of e
+    float mean;     ///< of the gradient of its probabilities: dout . out
+};
+
+/// Of the item's query i. All lanes of the warp call it; zeros beyond the last query.
 template <class Arguments>
-__device__ float mean_of_query(attention_heads<Arguments> const& heads, float* means, std::int64_t b, std::int64_t h, std::int64_t i, int lane)
+__device__ query_numbers numbers_of_query(attention_heads<Arguments> const& heads, query_numbers* all, std::int64_t b, std::int64_t h, std::int64_t i, int lane)
 {
     auto const& a = heads.a;
     if (i >= a.length) {
-        return 0;
+        return {};
     }
     auto const at = (b * a.length + i) * a.width + h * heads.head_width;
     float sum = 0;
     for (std::int64_t c = lane; c < heads.head_width; c += warp_size) {
         sum = fmaf(static_cast<float>(a.output_gradient[at + c]), static_cast<float>(a.output[at + c]), sum);
     }
-    sum = warp_reduce(sum);
+    auto const number = (b * a.heads + h) * a.length + i;
+    query_numbers const result{a.log_sum_exp[number], warp_reduce(sum)};
     if (lane == 0) {
-        means[(b * a.heads + h) * a.length + i] = sum;
+        all[number] = result;
     }
-    return sum;
+    return result;
 }
 
 /// Where the gradients of a block of keys and of its values go. What slices behind have added comes first: the item's own take it over, those

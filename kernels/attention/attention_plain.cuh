@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(plain::threads, Drops ? 6 : 0) attention_forwa
 }
 
 template <class T, bool Drops, class Arguments>
-__global__ void __launch_bounds__(plain::threads) attention_backward_queries_plain(attention_heads<Arguments> const heads, float* means)
+__global__ void __launch_bounds__(plain::threads) attention_backward_queries_plain(attention_heads<Arguments> const heads, query_numbers* numbers)
 {
     using namespace plain;
     auto const& a = heads.a;
@@ -152,9 +152,7 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_queries_pla
     std::int64_t const h = blockIdx.y;
     std::int64_t const b = blockIdx.z;
     bool const inside = query < a.length;
-    std::int64_t const at = (b * a.heads + h) * a.length + (inside ? query : 0);
-    float const log_sum = a.log_sum_exp[at];
-    float const mean = mean_of_query(heads, means, b, h, query, lane);
+    auto const [log_sum, mean] = numbers_of_query(heads, numbers, b, h, query, lane);
     shared_tiles const shared{shared_memory<float>(), heads.head_width};
     shared.fill(shared.own[0], shared.width, warps, heads.queries(b, h).from(first), a.length - first, thread);
     shared.fill(shared.own[1], shared.width, warps, heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
@@ -181,7 +179,7 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_queries_pla
 }
 
 template <class T, bool Drops, class Arguments>
-__global__ void __launch_bounds__(plain::threads) attention_backward_keys_plain(attention_heads<Arguments> const heads, float const* means)
+__global__ void __launch_bounds__(plain::threads) attention_backward_keys_plain(attention_heads<Arguments> const heads, query_numbers const* numbers)
 {
     using namespace plain;
     auto const& a = heads.a;
@@ -201,16 +199,16 @@ __global__ void __launch_bounds__(plain::threads) attention_backward_keys_plain(
             shared.next_tiles(heads.queries(b, h).from(first), heads.of_width(a.output_gradient, b, h).from(first), a.length - first, thread);
             std::int64_t const query = first + lane;
             bool const seen = query < a.length && warp < block.seen_by(query);
-            std::int64_t const at = (b * a.heads + h) * a.length + (seen ? query : 0);
+            auto const [log_sum, mean] = numbers[(b * a.heads + h) * a.length + (seen ? query : 0)];
             float const score = shared.dot(shared.own[0] + warp * shared.width, shared.tiles[0] + lane * shared.step());
             float const change = shared.dot(shared.own[1] + warp * shared.width, shared.tiles[1] + lane * shared.step());
-            float const p = seen ? expf(fmaf(score, heads.inverse_root, -a.log_sum_exp[at])) : 0.0F;
+            float const p = seen ? expf(fmaf(score, heads.inverse_root, -log_sum)) : 0.0F;
             float factor = 1.0F;
             if constexpr (Drops) {
                 factor = heads.factor(heads.element(b, h, query) + block.number + warp);
             }
             shared.add_rows(value_gradient, p * factor, shared.tiles[1], lane);
-            shared.add_rows(key_gradient, p * (change * factor - means[at]), shared.tiles[0], lane);
+            shared.add_rows(key_gradient, p * (change * factor - mean), shared.tiles[0], lane);
         }
     }
     if (warp >= block.count) {

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The backward of attention_tiles.cuh: a kernel whose blocks own queries and add up their gradients, and one whose blocks own keys and add up
-// those of keys and values, over the queries of all heads of their group. What a probability's row has in common, the mean of its
-// gradient, the first leaves for the second.
+// those of keys and values, over the queries of all heads of their group. What a probability's row has in common, the first leaves for the second.
 
 #include "kernels/attention/attention_tiles.cuh"
 
@@ -20,10 +19,57 @@ template <int Width>
 inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (queries + stages * keys);
 }  // namespace query_tiles
 
-/// The gradients of a block of queries, over all keys that they see. `means` is [batch, heads, length].
+/// The numbers of a warp's 16 queries from `first` on: a lane gets those of the rows in which its sums are, lane / 4 and 8 more. Beyond the last query they are
+/// zeros. A row is Width / 8 lanes' chunks, and all rows are read at once. @param all [batch, heads, length], written
+template <int Width>
+__device__ void numbers_of_queries(backward_heads const& heads, query_numbers* all, std::int64_t b, std::int64_t h, std::int64_t first, int lane,
+                                   float (&log_sum)[2], float (&mean)[2])
+{
+    constexpr int lanes = Width / 8;  // of a row
+    constexpr int at_once = warp_size / lanes;
+    constexpr int passes = 16 / at_once;
+    auto const& a = heads.a;
+    chunk<bfloat16> out[passes];
+    chunk<bfloat16> dout[passes];
+    float log_sums[passes];
+#pragma unroll
+    for (int p = 0; p < passes; ++p) {
+        std::int64_t const query = first + p * at_once + lane / lanes;
+        std::int64_t const row = query < a.length ? query : 0;
+        std::int64_t const width = query < a.length ? heads.head_width : 0;  // beyond it are zeros
+        out[p] = load<true>(heads.of_width(a.output, b, h).from(row).first, width, lane % lanes);
+        dout[p] = load<true>(heads.of_width(a.output_gradient, b, h).from(row).first, width, lane % lanes);
+        log_sums[p] = query < a.length ? a.log_sum_exp[(b * a.heads + h) * a.length + row] : 0.0F;
+    }
+#pragma unroll
+    for (int p = 0; p < passes; ++p) {
+        query_numbers own{log_sums[p] / natural_per_binary, 0.0F};
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+            own.mean = fmaf(dout[p].at(e), out[p].at(e), own.mean);
+        }
+#pragma unroll
+        for (int half = lanes / 2; half > 0; half /= 2) {  // every lane of the row gets it
+            own.mean += __shfl_xor_sync(all_lanes, own.mean, half);
+        }
+        if (std::int64_t const query = first + p * at_once + lane / lanes; lane % lanes == 0 && query < a.length) {
+            all[(b * a.heads + h) * a.length + query] = own;
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            int const row = lane / 4 + half * 8;
+            float const log_sum_there = __shfl_sync(all_lanes, own.log_sum, row % at_once * lanes);
+            float const mean_there = __shfl_sync(all_lanes, own.mean, row % at_once * lanes);
+            log_sum[half] = row / at_once == p ? log_sum_there : log_sum[half];
+            mean[half] = row / at_once == p ? mean_there : mean[half];
+        }
+    }
+}
+
+/// The gradients of a block of queries, over all keys that they see. `numbers` is [batch, heads, length].
 template <class Cores, int Width, bool Drops>
 __global__ void __launch_bounds__(query_tiles::threads, blocks_at_once<Cores, Width, Drops>)
-    attention_backward_queries(backward_heads const heads, float* means)
+    attention_backward_queries(backward_heads const heads, query_numbers* numbers)
 {
     if constexpr (!Cores::compiled) {
         return;
@@ -57,21 +103,9 @@ __global__ void __launch_bounds__(query_tiles::threads, blocks_at_once<Cores, Wi
     q.template fill<queries, threads>(queries_at.first, queries_at.step, a.length - first, width, thread);
     dout.template fill<queries, threads>(gradients_at.first, gradients_at.step, a.length - first, width, thread);
     load_block(0);
-    float log_sum[2];
+    float log_sum[2] = {};
     float mean[2] = {};
-#pragma unroll 4
-    for (int row = 0; row < 16; ++row) {
-        float const all = mean_of_query(heads, means, b, h, first + own_row + row, lane);
-        mean[0] = row == lane / 4 ? all : mean[0];
-        mean[1] = row == lane / 4 + 8 ? all : mean[1];
-    }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        std::int64_t const query = first + own_row + half * 8 + lane / 4;
-        bool const inside = query < a.length;
-        std::int64_t const at = (b * a.heads + h) * a.length + (inside ? query : 0);
-        log_sum[half] = inside ? a.log_sum_exp[at] / natural_per_binary : 0.0F;
-    }
+    numbers_of_queries<Width>(heads, numbers, b, h, first + own_row, lane, log_sum, mean);
     warp_sums<1, Width / 8> gradient{};
     std::int64_t const blocks = heads.seen_blocks(first + queries, keys);
     for (std::int64_t n = 0; n < blocks; ++n) {
@@ -124,14 +158,13 @@ inline constexpr int threads = 8 * warp_size;
 inline constexpr int keys = 8 * 16;
 inline constexpr int queries = 64;
 inline constexpr int stages = 2;
-inline constexpr int numbers = 2 * queries;  // of a stage: log of the sum, mean
 template <int Width>
-inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (keys + stages * queries) + sizeof(float) * stages * numbers;
+inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (keys + stages * queries) + sizeof(query_numbers) * stages * queries;
 }  // namespace key_tiles
 
 /// The gradients of a block of keys and its values, over all queries that see them, of all heads of the group.
 template <class Cores, int Width, bool Drops>
-__global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(backward_heads const heads, float const* means)
+__global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(backward_heads const heads, query_numbers const* numbers)
 {
     if constexpr (!Cores::compiled) {
         return;
@@ -151,7 +184,7 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
     auto const stage = [&](int n, int which) {
         return typename Cores::template rows<queries, Width>{memory + (2 * keys + (n % stages * 2 + which) * queries) * Width};
     };
-    auto* const numbers_at = reinterpret_cast<float*>(memory + 2 * (keys + stages * queries) * Width);
+    auto* const numbers_of_stages = reinterpret_cast<query_numbers*>(memory + 2 * (keys + stages * queries) * Width);
 
     // Blocks of queries of one head after the other; the first that sees a key of this block begins.
     int const begin = block.own ? static_cast<int>(block.first / queries) : 0;
@@ -166,14 +199,12 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
         auto const dout = heads.of_width(a.output_gradient, b, h).from(first);
         stage(n, 0).template fill<queries, threads>(q.first, q.step, a.length - first, width, thread);
         stage(n, 1).template fill<queries, threads>(dout.first, dout.step, a.length - first, width, thread);
-        end_group();
         if (thread < queries) {
             bool const inside = first + thread < a.length;
-            std::int64_t const at = (b * a.heads + h) * a.length + (inside ? first + thread : 0);
-            auto* const to = numbers_at + n % stages * numbers + thread;
-            to[0] = inside ? a.log_sum_exp[at] / natural_per_binary : 0.0F;
-            to[queries] = inside ? means[at] : 0.0F;
+            begin_copy<sizeof(query_numbers)>(numbers_of_stages + n % stages * queries + thread,
+                                              numbers + (b * a.heads + h) * a.length + (inside ? first + thread : 0), inside);
         }
+        end_group();
     };
 
     auto const keys_at = heads.keys(b, kv_head, block.slice).from(block.first);
@@ -191,8 +222,7 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
             load_queries(n + 1);
         }
         std::int64_t const first = query_of(n);
-        auto const* const log_sum = numbers_at + n % stages * numbers;
-        auto const* const mean = log_sum + queries;
+        auto const* const of_queries = numbers_of_stages + n % stages * queries;
         warp_sums<1, queries / 8> weights;  // probabilities, as rows of keys
         warp_sums<1, queries / 8> changes;
         Cores::begin();
@@ -223,13 +253,14 @@ __global__ void __launch_bounds__(key_tiles::threads) attention_backward_keys(ba
                 int const column = c * 8 + column_in_tile(e, lane);
                 float& weight = weights.tile[0][c].at[e];
                 float& change = changes.tile[0][c].at[e];
-                float const p = power_of_two(fmaf(weight, heads.scale, -log_sum[column]));
+                auto const [log_sum, mean] = of_queries[column];
+                float const p = power_of_two(fmaf(weight, heads.scale, -log_sum));
                 float factor = 1.0F;
                 if constexpr (Drops) {
                     factor = heads.factor(heads.element(b, head_of(n), first + column) + block.number + own_row + row_in_tile(e, lane));
                 }
                 weight = p * factor;
-                change = p * (change * factor - mean[column]);
+                change = p * (change * factor - mean);
             }
         }
         add_weighted_rows(value_gradient, weights, stage(n, 1), lane);

@@ -56,14 +56,20 @@ __device__ void load_matrices(std::uint32_t (&to)[4], bfloat16 const* first, uns
 #endif
 }
 
-/// Begins to copy 16 bytes into shared memory; zeros where not `inside`, and then nothing is read.
-__device__ inline void begin_copy(void* shared, void const* global, bool inside)
+/// Begins to copy 16 bytes, or 8, into shared memory; zeros where not `inside`, and then nothing is read.
+template <int Bytes = 16>
+__device__ void begin_copy(void* shared, void const* global, bool inside)
 {
+    static_assert(Bytes == 16 || Bytes == 8, "an asynchronous copy is of 16 bytes or of 8 here");
 #ifdef __CUDA_EMULATED__
-    emulated::begin_copy(shared, global, inside);
+    emulated::begin_copy(shared, global, Bytes, inside);
 #else
     auto const address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(global), "r"(inside ? 16 : 0));
+    if constexpr (Bytes == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(global), "r"(inside ? 16 : 0));
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(global), "r"(inside ? 8 : 0));
+    }
 #endif
 }
 

@@ -47,7 +47,9 @@ __device__ void store_sums(std::int32_t* row, row_place const& place, int k, sum
     std::int64_t const first = place.chunk(k) * chunk_size<T>;
     if constexpr (Whole) {
         for (int part = 0; part < chunk_size<T> / 4 && first < place.width; ++part) {
-            *reinterpret_cast<four_sums*>(row + first + part * 4) = {{sums.at[part * 4], sums.at[part * 4 + 1], sums.at[part * 4 + 2], sums.at[part * 4 + 3]}};
+            auto const word = [&](int e) { return static_cast<unsigned>(sums.at[part * 4 + e]); };
+            // spelled out, because the compiler turns an assignment into four stores
+            __stwb(reinterpret_cast<uint4*>(row + first + part * 4), uint4{word(0), word(1), word(2), word(3)});
         }
     } else {
         for (int e = 0; e < chunk_size<T>; ++e) {

@@ -60,7 +60,7 @@ std::vector<layer_profile> measured_together(model_description const& model, run
     }
     mpi::communicator const node{ranks_of_this_node(MPI_COMM_WORLD)};
     if (is_lowest_rank()) {
-        layers = measured_layers(model, config, *open_backend(config), repeats);
+        layers = measured_layers(model, config, *open_backend(config, model), repeats);
     }
     wait_asleep(MPI_COMM_WORLD);
     auto const times = measured_exchanges(node.handle(), outputs, repeats);
@@ -84,7 +84,7 @@ int profile(profile_options const& options)
     auto const config = read_config_file(options.config, options.settings).config;
     auto const model = running_model(config);
     if (!launched_rank()) {
-        return write(measured_layers(model, config, *open_backend(config), options.repeats), config, options.out);
+        return write(measured_layers(model, config, *open_backend(config, model), options.repeats), config, options.out);
     }
     int level = 0;
     mpi::use_own_segment_folder();

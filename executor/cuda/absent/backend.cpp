@@ -10,6 +10,8 @@ std::unique_ptr<compute_backend> make_backend(dtype_policy, int, device_ways con
     throw exit_error{exit_code::environment, "run.device is cuda, but this rheo was built without CUDA: no nvcc was found, or RHEO_CUDA=OFF was asked for"};
 }
 
+attention_by quickest_attention(dtype_policy, int, std::span<layer_description const>, microbatch_shape, bool) { return attention_by::warps; }
+
 found_cudnn find_cudnn() { return {{}, "CUDA is not compiled in"}; }
 found_devices find_devices() { return {{}, "CUDA is not compiled in"}; }
 

@@ -22,6 +22,7 @@ not_finite_place earlier(std::optional<not_finite_place> const& known, not_finit
 void add_accumulators(step_totals& totals, resident_state& resident)
 {
     auto const& state = resident.info();
+    auto const all_rows = resident.rows_of_all();
     for (use_id use{0}; at(use) < state.uses.size(); ++use) {
         if (!resident.has_accumulator(use)) {
             continue;
@@ -29,7 +30,7 @@ void add_accumulators(step_totals& totals, resident_state& resident)
         auto const& info = state.uses[at(use)];
         auto const& accumulator = resident.accumulator(use);
         auto const first = std::span{totals.magnitudes}.subspan(resident.first_scale(info.tensor));
-        auto const rows = resident.rows_of(use);
+        auto const rows = all_rows[at(use)];
         for (std::size_t r = 0; r < rows.size(); ++r) {
             auto const size = rows[r].max_abs;
             first[r] = std::max(first[r], std::isfinite(size) ? size : 0.0F);

@@ -93,4 +93,15 @@ void for_each_run(tensor_info const& tensor, F f)
     }
 }
 
+/// The same elements as runs at equal distances.
+inline fixed_vector<strided_runs, 3> strided_runs_of(tensor_info const& tensor)
+{
+    if (!tensor.part.parameter.empty()) {
+        return strided_runs_of(tensor.part, tensor.shape);
+    }
+    fixed_vector<strided_runs, 3> all;
+    all.push_back({.first = {.own = 0, .in_parameter = 0, .count = elements(tensor.shape)}});
+    return all;
+}
+
 }  // namespace rheo::inline v0

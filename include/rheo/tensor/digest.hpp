@@ -50,6 +50,13 @@ constexpr std::uint64_t hash_text(std::string_view text)
 /// What the elements of a tensor's role have in common.
 constexpr std::uint64_t digest_key(std::string_view tensor, tensor_role role) { return mix_bits(hash_text(tensor) + static_cast<std::uint64_t>(role) + 1); }
 
+/// Of one element, given as a 32-bit pattern. @param position its row-major index within the whole tensor
+constexpr state_digest digest_of_element(std::uint64_t key, std::uint64_t position, std::uint32_t pattern)
+{
+    auto const low = mix_bits(mix_bits(key + position * 0x9e3779b97f4a7c15U) ^ pattern);
+    return {mix_bits(low + 0xd1b54a32d192ed03U), low};
+}
+
 /// Digest of consecutive elements of one tensor's role, given as 32-bit patterns.
 /// @param first the row-major index of the first element within the whole tensor.
 constexpr state_digest digest_of(std::string_view tensor, tensor_role role, std::int64_t first, array_view<std::uint32_t const> bits)
@@ -58,9 +65,7 @@ constexpr state_digest digest_of(std::string_view tensor, tensor_role role, std:
     state_digest sum;
     auto position = static_cast<std::uint64_t>(first);
     for (auto const pattern : bits) {
-        auto const low = mix_bits(mix_bits(key + position * 0x9e3779b97f4a7c15U) ^ pattern);
-        sum += state_digest{mix_bits(low + 0xd1b54a32d192ed03U), low};
-        ++position;
+        sum += digest_of_element(key, position++, pattern);
     }
     return sum;
 }

@@ -33,6 +33,33 @@ struct element_run {
     friend constexpr bool operator==(element_run, element_run) = default;
 };
 
+/// Runs of equal length at equal distances.
+struct strided_runs {
+    element_run first{};
+    std::int64_t runs = 1;
+    std::int64_t own_stride = 0;
+    std::int64_t stride_in_parameter = 0;
+
+    friend constexpr bool operator==(strided_runs, strided_runs) = default;
+};
+
+constexpr std::int64_t elements(strided_runs const& all) { return all.runs * all.first.count; }
+
+/// The elements of a part packed as `shape`, box by box. @pre the boxes fill the shape
+constexpr fixed_vector<strided_runs, 3> strided_runs_of(parameter_part const& part, tensor_shape shape)
+{
+    fixed_vector<strided_runs, 3> all;
+    bool const as_wide = shape.columns == part.whole.columns;
+    std::int64_t own = 0;
+    for (auto const& box : part.pieces) {
+        auto const begin = box.row_begin * part.whole.columns + (as_wide ? 0 : box.column_begin);
+        auto const count = as_wide ? elements(box) : box.column_end - box.column_begin;
+        all.push_back({.first = {own, begin, count}, .runs = as_wide ? 1 : shape.rows, .own_stride = shape.columns, .stride_in_parameter = part.whole.columns});
+        own += count;
+    }
+    return all;
+}
+
 /// Calls f(run) for all elements of a part packed as `shape`, in ascending order of `own`. Boxes as wide as the parameter are one run each.
 /// @pre the boxes fill the shape
 template <class F>

@@ -62,9 +62,10 @@ outcome run(model_description const& model, dtype_policy policy, way const& w, s
 {
     run_config config;
     config.run.device = compute_device::cuda;
+    config.run.attention = attention_kernel::warp;
     config.run.graphs = w.graphs;
     config.train.dtype = policy == bf16 ? stored_numbers::brain_float16 : stored_numbers::float32;
-    auto const device = open_backend(config);
+    auto const device = open_backend(config, model);
     auto const info = state_of(model);
     auto const layers = static_cast<int>(model.layers.size());
     microbatch_shape const shape{batch.sequences, batch.tokens, w.slices};

@@ -19,9 +19,10 @@ std::pair<std::string, std::string> tables(model_description const& model, store
 {
     run_config config;
     config.run.device = compute_device::cuda;
+    config.run.attention = attention_kernel::warp;
     config.train.dtype = dtype;
     config.train.sums = sums;
-    auto const device = open_backend(config);
+    auto const device = open_backend(config, model);
     auto const before = device->choose_algorithms(model.layers, {batch.sequences, batch.tokens, slices});
     auto const step = random_step(small, 1);
     auto const layers = static_cast<int>(model.layers.size());

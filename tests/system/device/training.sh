@@ -186,6 +186,16 @@ job cudnn-narrow 1 "${cudnn[@]}" "${alone[@]}" --set model.width=24
 expect "cuDNN: has no plan for heads of 12" 5 $?
 expect "the error names the shape" 1 "$(grep -c 'cuDNN .* has no plan for .*12 elements' cudnn-narrow.out)"
 
+# The quickest that computes the model: cuDNN where it has plans, else a warpgroup's tensor cores.
+automatic=("${long[@]}" --set run.attention=auto)
+job auto-cudnn 1 "${automatic[@]}" "${alone[@]}" --set model.dropout=0
+expect "auto: cuDNN computes whole sequences without dropout" "$(value digest cudnn-one)" "$(value digest auto-cudnn)"
+job auto-groups 1 "${automatic[@]}" "${alone[@]}"
+expect "auto: a warpgroup computes dropout" "$(value digest groups-one)" "$(value digest auto-groups)"
+job auto-narrow 1 "${automatic[@]}" "${alone[@]}" --set model.dropout=0 --set model.width=24
+expect "auto: heads that cuDNN has no plan for" 0 $?
+expect "the output says that they are slow" 1 "$(grep -c 'without tensor cores, many times slower: its heads are 12 elements wide' auto-narrow.out)"
+
 # A recovery takes no more of a device than a job that begins with the plan that it leads to, but for 64 KiB: a worker beside the next one would be more.
 full=(--set run.device=cuda --set model.width=64 --set model.blocks=2 --set model.context=64 --set 'train.microbatch={sequences=4,tokens=64}'
   --set train.steps=3 --set checkpoint.every_steps=0)

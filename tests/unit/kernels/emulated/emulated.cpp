@@ -324,7 +324,7 @@ TEST_CASE("emulated: async copies arrive; missing waits show")
     CHECK_FALSE((writes_in_every_order(two_groups<1>, first) || writes_in_every_order(two_groups<1>, second)));
     bfloat16 const values[16] = {};
     bfloat16 to[8];
-    CHECK_THROWS_WITH(begin_copy(to, values + 1, true), ContainsSubstring("multiples of 16 bytes"));
+    CHECK_THROWS_WITH(begin_copy(to, values + 1, true), ContainsSubstring("multiples of its bytes"));
 }
 
 TEST_CASE("emulated: dependence between blocks shows") { CHECK_FALSE(same_in_every_order(depends_on_blocks)); }

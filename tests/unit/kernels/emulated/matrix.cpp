@@ -45,15 +45,16 @@ struct fragments {
 struct copy {
     void* to;
     void const* from;
+    std::size_t bytes;
     bool inside;
 };
 
 void make(copy const& c)
 {
     if (c.inside) {
-        std::memcpy(c.to, c.from, 16);
+        std::memcpy(c.to, c.from, c.bytes);
     } else {
-        std::memset(c.to, 0, 16);
+        std::memset(c.to, 0, c.bytes);
     }
 }
 
@@ -205,17 +206,18 @@ void load_matrices(std::uint32_t* to, void const* row, bool transposed)
     });
 }
 
-void begin_copy(void* shared, void const* global, bool inside)
+void begin_copy(void* shared, void const* global, int bytes, bool inside)
 {
-    auto const aligned = [](void const* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
+    copy const asked{shared, global, static_cast<std::size_t>(bytes), inside};
+    auto const aligned = [&](void const* p) { return reinterpret_cast<std::uintptr_t>(p) % asked.bytes == 0; };
     if (!aligned(shared) || (inside && !aligned(global))) {
-        throw fault{"an asynchronous copy is between addresses that are multiples of 16 bytes"};
+        throw fault{"an asynchronous copy is between addresses that are multiples of its bytes"};
     }
     if (runs_ahead()) {
-        make({shared, global, inside});
-        return;
+        make(asked);
+    } else {
+        mine().open.push_back(asked);
     }
-    mine().open.push_back({shared, global, inside});
 }
 
 void end_group()

@@ -15,7 +15,7 @@ void multiply_add(float* sum, std::uint32_t const* left, std::uint32_t const* ri
 /// ldmatrix x4: to[4]; all lanes of the warp call it.
 void load_matrices(std::uint32_t* to, void const* row, bool transposed);
 
-void begin_copy(void* shared, void const* global, bool inside);
+void begin_copy(void* shared, void const* global, int bytes, bool inside);
 void end_group();
 void await_groups(int pending);
 

@@ -2,6 +2,7 @@
 // Parts of parameters: their runs cover each element of the tensor once, in order, at its place in the parameter.
 #include "rheo/tensor/parameter_part.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "rheo/tensor/collection.hpp"
@@ -57,6 +58,17 @@ void check_runs(parameter_part const& part, tensor_shape shape)
         next += run.count;
     });
     CHECK(next == elements(shape));
+    std::vector<int> covered(expected.size());
+    for (auto const& all : strided_runs_of(part, shape)) {
+        for (std::int64_t run = 0; run < all.runs; ++run) {
+            for (std::int64_t i = 0; i < all.first.count; ++i) {
+                auto const own = static_cast<std::size_t>(all.first.own + run * all.own_stride + i);
+                CHECK(all.first.in_parameter + run * all.stride_in_parameter + i == expected[own]);
+                ++covered[own];
+            }
+        }
+    }
+    CHECK(std::count(covered.begin(), covered.end(), 1) == std::ssize(covered));
 }
 
 }  // namespace
@@ -84,6 +96,7 @@ TEST_CASE("parameter_part: a whole parameter is one run of its own")
 {
     tensor_info const tensor{"w", {3, 4}, {}, false, true, {}, {}, {}};
     for_each_run(tensor, [](element_run const& run) { CHECK(run == element_run{0, 0, 12}); });
+    CHECK(strided_runs_of(tensor)[0] == strided_runs{.first = {0, 0, 12}});
     CHECK(parameter_name(tensor) == "w");
     CHECK(parameter_shape(tensor) == tensor_shape{3, 4});
 }
