@@ -44,11 +44,11 @@ esac
 END_OF_TOOL
 printf '#!/bin/sh\necho 143000\n' >"$elsewhere/tools/nvidia-smi"
 chmod +x "$elsewhere/tools"/*
-"${clean[@]}" RHEO_RATE_STEPS=3 RHEO_KEYS="$keys" "${start[@]}" rates train memcheck
+"${clean[@]}" RHEO_RATE_STEPS=3 RHEO_KEYS="$keys" "${start[@]}" rates large-rates train memcheck
 expect "the parts end" 0 $?
 is_json "some parts"
 expect "no other part" 0 "$(said "tests of the kernels" ".*")"
-for model in GPT-2-124M Llama-0.5B Llama-1.5B Llama-7B; do
+for model in GPT-2-124M Llama-0.5B Llama-1.5B Llama-7B Llama-0.5B-large Llama-1.5B-large Llama-7B-large; do
   expect "$model has a rate" 1 "$(said "rate of $model" passed "[0-9] tokens/s in the last [0-9]* of [0-9]* steps")"
 done
 expect "beside what to reach" 1 "$(said "rate of Llama-7B" passed "target 13800, [0-9.]* % of it; 143000 MiB were free before; loss [0-9]")"

@@ -9,12 +9,13 @@
 #     memory, products, models    the benchmark by families, a line of JSON for each measurement
 #     train         1 rank, 2+2, and 2+2 one of whom is killed, in fp32 and bf16: one digest for each
 #     rates         tokens per second of GPT-2 124M and of models like Llama with 0.5, 1.5 and 7 billion parameters
+#     large-rates   the same of the last three with 524,288 tokens a step, so that what is done once a step counts as little as in a real training
 #     small-losses  as train, with GPT-2 124M, which its paper calls small
 #     tiny, small   all trainings of tests/system/device/training.sh, with a tiny model and with a small one
 #     memcheck, racecheck    the tests of the kernels under compute-sanitizer, operation by operation
 #     report        the benchmark's page with its pictures
 # Without parts all of them, in this order. Three calls of ten minutes take, the most valuable first:
-#   kernels executor memory products models train / rates small-losses tiny / memcheck racecheck report small
+#   kernels executor memory products models train / rates large-rates small-losses tiny / memcheck racecheck report small
 # In the environment: RHEO_BUDGET_S, 540: seconds after which nothing is begun, and by which what runs is cut off. RHEO_KEYS: keys of a config for all
 # trainings of train, rates and small-losses, as "model.width=16 run.attention=cudnn ..."; RHEO_RATE_STEPS: steps of each rate. Both are for trying this file out.
 # FOLDER has at most 8 files: summary.json, which is written after every row; log.txt, the output; now.txt, that of the step in progress; device.txt;
@@ -23,7 +24,7 @@
 set -euo pipefail
 SECONDS=0
 here=$(cd "$(dirname "$0")" && pwd)
-known=(host kernels executor memory products models train rates small-losses tiny small memcheck racecheck report)
+known=(host kernels executor memory products models train rates large-rates small-losses tiny small memcheck racecheck report)
 to=${1:-${OUT:-$here/results}}
 parts=("${@:2}")
 [[ ${#parts[@]} -gt 0 ]] || parts=("${known[@]}")
@@ -349,13 +350,20 @@ for part in "${parts[@]}"; do
         rate Llama-1.5B 10 70 58900 8 2048 4 $(llama 2048 2048 16 8 28 5632)
         rate Llama-7B 6 130 13800 1 4096 4 $(llama 4096 4096 32 32 32 11008) 'train.sums="int32"' plan.memory_mib=137000 plan.recompute=selective
       } ;;
+    large-rates)
+      # shellcheck disable=SC2046
+      {
+        rate Llama-0.5B-large 4 70 149000 8 2048 32 $(llama 2048 1280 20 4 24 3456)
+        rate Llama-1.5B-large 3 100 58900 8 2048 32 $(llama 2048 2048 16 8 28 5632)
+        rate Llama-7B-large 2 200 13800 1 4096 128 $(llama 4096 4096 32 32 32 11008) 'train.sums="int32"' plan.memory_mib=137000 plan.recompute=selective
+      } ;;
     small-losses)
       trains "GPT-2 124M, ranks lost" 110 small-losses gpu_pack/digests.sh bf16 "$(tokens)" train.microbatch.sequences=4 train.microbatch.tokens=1024 train.microbatches=8 \
         "${gpt2[@]}" "${more_keys[@]}" ;;
     tiny) trains "trainings, tiny" 200 tiny device/training.sh ;;
     small) trains "trainings, small" 200 small device/training.sh "${small[@]}" ;;
     memcheck)
-      sanitized memcheck 100 "--report-api-errors no" "${no_products[@]}" cross_entropy residual rope swiglu gelu embedding adamw exact exact_rows pack store initialise linear ;;
+      sanitized memcheck 100 "--report-api-errors no" "${no_products[@]}" cross_entropy residual rope swiglu gelu embedding adamw digest exact exact_rows pack store initialise linear ;;
     racecheck) sanitized racecheck 60 "" "${no_products[@]}" ;;
     report)
       if [[ -x $here/bin/bench_kernels_gpu ]]; then
