@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include <fcntl.h>
@@ -60,10 +61,17 @@ job::job(command const& what) : started_{clock::now()}
         argv.push_back(word.data());
     }
     argv.push_back(nullptr);
+    // Two jobs run at once, and the launcher that ends first removes what it shares with the other.
+    auto const files_of_launcher = what.output.parent_path() / "tmp";
+    std::filesystem::create_directories(files_of_launcher);
+    auto temporary = "TMPDIR=" + files_of_launcher.string();
     std::vector<char*> environment;
     for (auto** entry = environ; *entry != nullptr; ++entry) {
-        environment.push_back(*entry);
+        if (!std::string_view{*entry}.starts_with("TMPDIR=")) {
+            environment.push_back(*entry);
+        }
     }
+    environment.push_back(temporary.data());
     environment.push_back(mark_.data());
     environment.push_back(nullptr);
 

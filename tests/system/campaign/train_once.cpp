@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/config/schedule_file.hpp"
+#include "executor/mpi/segment_folder.hpp"
 #include "executor/train/run.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/grid.hpp"
@@ -128,6 +129,7 @@ int main(int argc, char** argv)
         std::cerr << "train_once: " << wrong.what() << '\n';
         return 2;
     }
+    rheo::mpi::use_own_segment_folder();  // two jobs run at once
     int provided = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // before the first communicator is made of it
