@@ -48,7 +48,7 @@ private:
                        std::function<bool(use_id)> const* adds) override;
     void weight_gradient_pass(activation& a, stage_item const& item, layer_id lowest, std::function<bool(use_id)> const& adds) override;
 
-    /// What descend puts into the queue.
+    /// What a backward puts into the queue.
     void walk_down(activation& a, stage_item const& item, layer_id lowest, void* output_gradient, void* input_gradient,
                    std::function<bool(use_id)> const* adds);
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Reads boxes of stored state in pieces of a bounded size. Where each element comes from is what a reshard plan says whose senders are the files;
-// nothing else is read. On the way every element is added to the digest of the piece it comes from, so that whoever has read all of the state
-// knows whether the files had the values that they say.
+// nothing else is read. On the way every element is added to the digest of the piece it comes from, so that after the
+// last element the reader knows whether the files had the values that they claim.
 
 #include <cstddef>
 #include <cstdint>

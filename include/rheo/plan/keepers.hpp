@@ -31,7 +31,7 @@ struct optimizer_cells {
 
 namespace detail {
 
-/// The first cell of a tensor: whoever keeps the moments of that cell keeps its. @param state by layers
+/// The first cell of a tensor: the ranks that keep the moments of that cell keep its. @param state by layers
 constexpr layer_id first_cell_of(collection const& state, tensor_info const& tensor, int grid)
 {
     auto const cell = [&](use_id use) { return cell_of(state.uses[at(use)].layer, state.uses[at(use)].shard, grid); };

@@ -73,7 +73,7 @@ public:
         return in;
     }
 
-    /// Gives the pages of a box back; whoever touches them then is stopped by the system.
+    /// Gives the pages of a box back: the system stops a process that touches them later.
     void drop(nd_box const& box) const
     {
         for (auto a = box[0].begin; a < box[0].end; ++a) {

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Messages on a network over modelled time. Links carry one message at a time, first come first served: whoever is at a link first
-// has it first, and at one time whoever was there first. The caller sends, sets alarms, and takes what happens next.
+// Messages on a network over modelled time. Links carry one message at a time, first come first served; of two at
+// one time, the one that was queued first. The caller sends, sets alarms, and takes what happens next.
 
 #include <algorithm>
 #include <cstddef>
