@@ -131,7 +131,8 @@ private:
     bool save(tensor_holders const& holders);
     tensor_holders keepers() const;
     state_digest digest_of_state();
-    std::string sample();
+    void end_worker();
+    std::string sample(plan_position const& place);
 
     bool is_reporter() const { return generation_->members.front() == self_; }
     void trace(activity kind, seconds start);

@@ -101,7 +101,9 @@ void trainer::end_finished()
     end.validation_loss = loss;
     end.digest = digest_of_state();
     end.digest_known = true;
-    end.sample = sample();
+    auto const place = worker_->place();
+    end_worker();  // a device that it fills has room for what generates the sample
+    end.sample = sample(place);
     end.message = fmt::format("all {} steps are committed", state_.now.step.value);
     if (bool const none = so_far_.skipped > 0 && so_far_.skipped == state_.now.step.value; none || !std::isfinite(loss)) {
         end.exit_code = number_of(exit_code::not_finite);
@@ -112,7 +114,7 @@ void trainer::end_finished()
         end.message += ", but the last state could not be saved";
         end.exit_code = end.exit_code == 0 ? number_of(exit_code::environment) : end.exit_code;
     }
-    step_scalars pairs{{}, {earlier_contributions_ + worker_->contributions()}};
+    step_scalars pairs{{}, {earlier_contributions_}};
     all_reduce(*messages_, pairs);
     end.pairs_by_survivors = pairs.sums.front();
 }
@@ -246,10 +248,9 @@ bool trainer::save(tensor_holders const& holders)
 }
 
 /// On every rank. The ranks of the first pipeline generate it.
-std::string trainer::sample()
+std::string trainer::sample(plan_position const& place)
 {
     auto const tokens = job_->config.run.sample_tokens;
-    auto const place = worker_->place();
     bool const takes_part = tokens > 0 && with_->data.is_text() && place.found && place.pipeline.value == 0;
     return broadcast_from_holder(*messages_, takes_part ? sampled_text(*job_, state_.plan.pipelines.front(), tokens, resident_, *messages_) : std::string{});
 }

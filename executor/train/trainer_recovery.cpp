@@ -126,13 +126,19 @@ void trainer::expect_same_plan()
     }
 }
 
+/// Its memory is free then; what it has contributed still counts.
+void trainer::end_worker()
+{
+    earlier_contributions_ += worker_ ? worker_->contributions() : 0;
+    worker_.reset();
+}
+
 /// What a section, or an earlier try of these copies, has left half done makes room for what comes: the merge makes a worker for the place to come. Its
 /// accumulators are not among it; they stay, with their books.
 void trainer::give_up_half_done()
 {
     with_->backend.wait();
-    earlier_contributions_ += worker_ ? worker_->contributions() : 0;
-    worker_.reset();
+    end_worker();
     staged_.clear();
 }
 

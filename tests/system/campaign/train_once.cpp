@@ -135,6 +135,9 @@ int main(int argc, char** argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // before the first communicator is made of it
     auto const result = rheo::run(MPI_COMM_WORLD, rheo::on_grid(rheo::gpt_model(config.model), config.train.shards), config, {.quiet = true});
     if (result.is_reporter) {
+        if (result.exit_code != 0) {
+            std::cerr << "train_once: exit code " << result.exit_code << ": " << result.record.message << '\n';
+        }
         int survivors = 0;
         if (result.survivors != MPI_COMM_NULL) {
             MPI_Comm_size(result.survivors, &survivors);
