@@ -18,8 +18,8 @@ as_planned apart
 same split 2 --set plan.pipelines=[2] --set plan.schedule=zb-h1
 as_planned split
 same copies 2 --set plan.pipelines=[2] --set plan.schedule=dualpipe --set run.threads=2
-same less 1 --set plan.pipelines=[1] --set plan.recompute=selective --set plan.memory_mib=4.4
-expect "something is recomputed" yes "$("$rheo" plan job.toml --ranks 1 --set plan.pipelines=[1] --set plan.recompute=selective --set plan.memory_mib=4.4 | grep -q recomputes && echo yes)"
+same less 1 --set plan.pipelines=[1] --set plan.recompute=selective --set plan.memory_mib=4.6
+expect "something is recomputed" yes "$("$rheo" plan job.toml --ranks 1 --set plan.pipelines=[1] --set plan.recompute=selective --set plan.memory_mib=4.6 | grep -q recomputes && echo yes)"
 as_planned less
 same lost 4 --set plan.pipelines=[2,2] --inject kill:2@1:backward
 expect "one recovery" 1 "$(grep -c '"kind":"recovery"' lost/metrics.jsonl)"
