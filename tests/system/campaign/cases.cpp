@@ -256,7 +256,7 @@ std::vector<job_case> family_cases(bool all)
     for (auto const* family : {"1f1b", "zb-v"}) {
         for (auto const* phase : {"", "forward"}) {
             add(family, "2,2", 4, "4,4", *phase == 0 ? std::vector<fault>{} : std::vector<fault>{{1, 2, -1, phase}});
-            cases.back().where.memory_kib = 1600;
+            cases.back().where.memory_kib = 1800;
         }
     }
     // Cuts that no planner would make: one stage per rank, chunks, two copies of the model; the survivors of a loss are cut by templates again.
