@@ -107,9 +107,13 @@ void measure(int blocks, int repeats)
                   r.reset();
                   r.post(messages);
               }
-              for (auto& r : reductions) {
-                  messages.wait_until([&] { return r.advance(messages); });
-              }
+              messages.wait_until([&] {
+                  bool whole = true;
+                  for (auto& r : reductions) {
+                      whole = r.advance(messages) && whole;
+                  }
+                  return whole;
+              });
           }},
          {"plain messages of the same bytes, nothing summed", [&] { plain_messages(sums, incoming, values); }},
          {"MPI_Allreduce of int64", [&] { MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(count), MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD); }},

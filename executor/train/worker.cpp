@@ -196,16 +196,9 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                                     }};
     section const in{context, messages, wanted, contributed, evaluation, group_.size() > 1 ? &between_members : nullptr};
     bool awaiting = false;
-    auto const sums_go_on = [&] {  // beside the computations
-        for (auto& r : reductions_) {
-            if (r.posted()) {
-                r.advance(messages);
-            }
-        }
-    };
     auto const device_computes = [&] {
         messages.throw_if_failed();
-        sums_go_on();
+        advance_reductions(messages);
         retire(messages, false);
     };
     clocks_ = {with_->device, context.clocks, with_->inject.slowness(context.step), stages_per_copy_};
@@ -245,7 +238,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                                  .energy = drew.energy});
         }
         show_energy();
-        sums_go_on();
+        advance_reductions(messages);
         for (auto const& each : done) {
             if (!is_reduction(each.kind)) {
                 finish(each);

@@ -110,6 +110,7 @@ private:
     void begin_row(std::span<instruction const> row, std::span<microbatch_work const> work);
     void execute(instruction i, section const& in);
     void reduce(instruction i, section const& in);
+    void advance_reductions(mpi::messenger& messages);
     void begin_forward(instruction i, inflight_item& f, section const& in);
     void end_forward(instruction i, std::span<loss_sum const> losses, section const& in);
     void begin_backward(instruction i, inflight_item& f, section const& in);

@@ -28,7 +28,20 @@ void worker::reduce(instruction i, section const& in)
             r->reset();
             r->post(in.messages);
         } else {
-            in.messages.wait_until([&] { return r->advance(in.messages); });
+            in.messages.wait_until([&] {
+                advance_reductions(in.messages);  // this one, and those that are waited for next
+                return r->advance(in.messages);
+            });
+        }
+    }
+}
+
+/// Beside computations and waits.
+void worker::advance_reductions(mpi::messenger& messages)
+{
+    for (auto& r : reductions_) {
+        if (r.posted()) {
+            r.advance(messages);
         }
     }
 }
