@@ -288,9 +288,9 @@ void whole_tensors(results& t)
     memory<double> const block_sums{first_blocks(std::vector<std::int64_t>{n}).back()};
     t.row("sums_of_squares_by_block", "fp32", 1, n, 4 * count,
           [&] { cuda::sums_of_squares_by_block({}, {.count = n, .gradient = gradient.data()}, block_sums.data()); });
-    memory<state_digest> const digests{cuda::digest_blocks({.key = 1, .where = {.first = {0, 0, n}}, .values = gradient.data()})};
-    t.row("digest", "fp32", 1, n, 4 * count,
-          [&] { cuda::digest_by_block({}, {.key = 1, .where = {.first = {0, 0, n}}, .values = gradient.data()}, digests.data()); });
+    digest_arguments const whole{.key = 1, .where = {.first = {0, 0, n}}, .values = gradient.data()};
+    memory<state_digest> const digests{cuda::digest_blocks(whole)};
+    t.row("digest", "fp32", 1, n, 4 * count, [&] { cuda::digest_by_block({}, whole, digests.data()); });
     t.row("exact_add", "i64", 1, n / 2, 12 * count, [&] { cuda::exact_add({}, {.count = n / 2, .source = sums.sums.data(), .target = others.sums.data()}); });
     t.row("exact_convert", "i64", 1, n / 2, 6 * count,
           [&] { cuda::exact_convert({}, {.count = n / 2, .sums = sums.sums.data(), .scale_log2 = 20, .gradient = to.data()}); });

@@ -15,6 +15,7 @@
 
 #include <mpi.h>
 
+#include "../slowest_rank.hpp"
 #include "executor/host/backend.hpp"
 #include "executor/mpi/generation.hpp"
 #include "executor/mpi/messenger.hpp"
@@ -33,18 +34,6 @@ constexpr std::size_t longest = std::size_t{4} << 20U;
 
 int self = 0;
 int ranks = 0;
-
-/// The slowest rank's time of the work.
-double timed(std::function<void()> const& work)
-{
-    MPI_Barrier(MPI_COMM_WORLD);
-    auto const begin = MPI_Wtime();
-    work();
-    double const mine = MPI_Wtime() - begin;
-    double slowest = 0;
-    MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return slowest;
-}
 
 /// Bytes between this rank and the others.
 struct traffic {
@@ -134,12 +123,16 @@ void measure(int blocks, int repeats)
     double best[3] = {1e300, 1e300, 1e300};
     for (int i = 0; i < repeats; ++i) {
         std::set<tensor_id> arrived;
-        best[0] = std::min(best[0], timed([&] { copy_tensors(messages, *plan, resident.info(), resident, [] {}, [&](tensor_id t) { arrived.insert(t); }); }));
+        auto const note = [&](tensor_id t) { arrived.insert(t); };
+        auto const copy = [&] { copy_tensors(messages, *plan, resident.info(), resident, [] {}, note); };
+        auto const into_new = [&] { plain_messages(mine, out.data(), std::make_unique_for_overwrite<std::byte[]>(warm.size()).get()); };
+        auto const into_used = [&] { plain_messages(mine, out.data(), warm.data()); };
+        best[0] = std::min(best[0], bench::seconds_of_slowest(copy));
         for (auto const t : arrived) {
             resident.drop(t);
         }
-        best[1] = std::min(best[1], timed([&] { plain_messages(mine, out.data(), std::make_unique_for_overwrite<std::byte[]>(warm.size()).get()); }));
-        best[2] = std::min(best[2], timed([&] { plain_messages(mine, out.data(), warm.data()); }));
+        best[1] = std::min(best[1], bench::seconds_of_slowest(into_new));
+        best[2] = std::min(best[2], bench::seconds_of_slowest(into_used));
     }
     if (self == 0) {
         char const* const names[] = {"copies of a recovery", "plain messages, new memory", "plain messages, used memory"};

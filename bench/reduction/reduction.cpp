@@ -9,11 +9,11 @@
 #include <deque>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include <mpi.h>
 
+#include "../slowest_rank.hpp"
 #include "executor/host/backend.hpp"
 #include "executor/mpi/generation.hpp"
 #include "executor/mpi/messenger.hpp"
@@ -27,18 +27,6 @@ namespace {
 
 int self = 0;
 int ranks = 0;
-
-/// The slowest rank's time of the work.
-double timed(std::function<void()> const& work)
-{
-    MPI_Barrier(MPI_COMM_WORLD);
-    auto const begin = MPI_Wtime();
-    work();
-    double const mine = MPI_Wtime() - begin;
-    double slowest = 0;
-    MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return slowest;
-}
 
 /// The messages of a reduce-scatter of integers and an all-gather of floats, all under way at once, nothing summed.
 void plain_messages(std::vector<std::int64_t> const& sums, std::vector<std::int64_t>& incoming, std::vector<float>& values)
@@ -121,7 +109,7 @@ void measure(int blocks, int repeats)
           [&] { MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }}}};
     for (int i = -1; i < repeats; ++i) {
         for (auto& one : ways) {
-            if (auto const took = timed(one.work); i >= 0) {
+            if (auto const took = bench::seconds_of_slowest(one.work); i >= 0) {
                 one.best = std::min(one.best, took);
             }
         }

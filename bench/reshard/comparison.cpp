@@ -4,29 +4,13 @@
 #include <algorithm>
 #include <cstdio>
 
-#include <mpi.h>
-
-namespace {
-
-/// The slowest rank's time of the work.
-double timed(std::function<void()> const& work)
-{
-    MPI_Barrier(MPI_COMM_WORLD);
-    auto const begin = MPI_Wtime();
-    work();
-    double const mine = MPI_Wtime() - begin;
-    double slowest = 0;
-    MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return slowest;
-}
-
-}  // namespace
+#include "../slowest_rank.hpp"
 
 void compare(bench_run const& run, std::string const& what, double bytes, std::vector<way> ways)
 {
     for (int i = 0; i < run.repeats; ++i) {
         for (auto& w : ways) {
-            w.best = std::min(w.best, timed(w.work));
+            w.best = std::min(w.best, bench::seconds_of_slowest(w.work));
         }
     }
     auto const& baseline = ways.back();

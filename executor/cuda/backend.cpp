@@ -276,24 +276,14 @@ int choose_device(found_devices const& found, int rank_on_node)
     return device;
 }
 
-/// Whether cuDNN has plans for these that want no more than so many bytes.
+/// Whether cuDNN is there and has plans for these that want no more than so many bytes.
 bool cudnn_computes(std::span<layer_description const> layers, microbatch_shape shape, bool deterministic, std::size_t most)
 {
-    bool const drops = std::any_of(layers.begin(), layers.end(), [](layer_description const& layer) {
-        return std::any_of(layer.ops.begin(), layer.ops.end(), [](op const& o) { return o.kind == op_kind::attention && o.dropout_per_mille != 0; });
-    });
-    if (drops || shape.slices > 1 || !has_cudnn()) {
-        return false;
-    }
     try {
+        auto const attentions = attentions_of(layers, shape);
         cudnn_attention plans{order_if(deterministic)};
-        for (auto const& one : attentions_of(layers, shape)) {
-            if (static_cast<std::size_t>(plans.choose(one)) > most) {
-                return false;
-            }
-        }
-        return true;
-    } catch (error const&) {
+        return std::all_of(attentions.begin(), attentions.end(), [&](auto const& one) { return static_cast<std::size_t>(plans.choose(one)) <= most; });
+    } catch (std::runtime_error const&) {  // it is not, or it has none
         return false;
     }
 }

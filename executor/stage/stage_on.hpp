@@ -107,9 +107,9 @@ private:
         void const* below = nullptr;
         std::function<bool(use_id)> const* adds = nullptr;
     };
-    void begin_item(activation const& a, stage_item const& item, bool with_order)
+    void begin_item(activation const& a, stage_item const& item, bool with_order)  // of kernels that read items
         requires Kernels::reads_items;
-    std::vector<std::uintptr_t> slot_of(pass_kind which, activation& a, stage_item const& item, gradient_ends const& ends)
+    std::vector<std::uintptr_t> slot_of(pass_kind which, activation& a, stage_item const& item, gradient_ends const& ends)  // the same
         requires Kernels::reads_items;
     template <class Work>
     void perform(pass_kind which, activation& a, stage_item const& item, gradient_ends const& ends, Work const& work);
@@ -290,7 +290,7 @@ private:
     void norm_input_gradient(std::size_t j, std::size_t index);
     void rms_weights(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds);
     void norm_weights(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds);
-    void both_gradients_of(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds)
+    void both_gradients_of(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds)  // of kernels that join them
         requires Kernels::joins_gradients;
 };
 

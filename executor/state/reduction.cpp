@@ -130,6 +130,9 @@ void reduction::post(mpi::messenger& messages)
         }
         return;
     }
+    if (!backend_->has_one_memory() && !keeps(self_)) {
+        values_in_messages_.resize(values_.size());
+    }
     while (begun_ < std::min(in_flight, rounds_)) {
         begin(begun_++, messages);
     }
@@ -255,7 +258,6 @@ float const* reduction::gradient(tensor_id tensor) { return in_place_ ? mine_.re
 std::span<float> reduction::staging(tensor_id tensor)
 {
     auto& all = backend_->has_one_memory() ? values_ : values_in_messages_;
-    all.resize(values_.size());
     auto const part = mine_.range_of(tensor);
     return {all.data() + part.begin, static_cast<std::size_t>(part.size())};
 }

@@ -90,10 +90,7 @@ public:
     void drop_accumulator(use_id use) { accumulators_[at(use)] = nullptr; }
     /// Of all uses; between two operations of the backend they are true here.
     std::span<accumulator_state> states() { return {states_.data(), states_.size()}; }
-    /// The states of the rows of a use's sums. Waits.
-    std::vector<row_sum_state> rows_of(use_id use) { return copied_from(*backend_, accumulator(use).rows.data(), accumulator(use).rows.size()); }
-
-    /// The same of all uses that are here, by use, until the next call; none for the others. Waits once.
+    /// The states of the rows of all sums that are here, by use, until the next call; none for the others. Waits once.
     std::vector<std::span<row_sum_state const>> rows_of_all();
 
     /// Zeroes every accumulator and gives it its tensor's present scale. Waits.

@@ -159,7 +159,7 @@ inline constexpr int keys = 8 * 16;
 inline constexpr int queries = 64;
 inline constexpr int stages = 2;
 template <int Width>
-inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (keys + stages * queries) + sizeof(query_numbers) * stages * queries;
+inline constexpr std::size_t shared_bytes = std::size_t{2} * Width * 2 * (keys + stages * queries) + sizeof(query_numbers[stages * queries]);
 }  // namespace key_tiles
 
 /// The gradients of a block of keys and its values, over all queries that see them, of all heads of the group.

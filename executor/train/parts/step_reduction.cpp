@@ -79,7 +79,9 @@ void add_squares(step_totals& totals, resident_state& resident, std::deque<reduc
     for (std::size_t i = 0; i < sums.size(); ++i) {
         totals.squares[at(added[i])] += sums[i];
     }
-    std::replace_if(totals.squares.begin(), totals.squares.end(), [](double sum) { return !std::isfinite(sum); }, 0.0);
+    for (auto& sum : totals.squares) {
+        sum = std::isfinite(sum) ? sum : 0.0;
+    }
 }
 
 }  // namespace rheo::inline v0

@@ -65,20 +65,10 @@ constexpr fixed_vector<strided_runs, 3> strided_runs_of(parameter_part const& pa
 template <class F>
 constexpr void for_each_run(parameter_part const& part, tensor_shape shape, F f)
 {
-    if (shape.columns == part.whole.columns) {
-        std::int64_t own = 0;
-        for (auto const& box : part.pieces) {
-            f(element_run{own, box.row_begin * shape.columns, elements(box)});
-            own += elements(box);
-        }
-        return;
-    }
-    for (std::int64_t r = 0; r < shape.rows; ++r) {
-        std::int64_t own = r * shape.columns;
-        for (auto const& box : part.pieces) {
-            auto const count = box.column_end - box.column_begin;
-            f(element_run{own, (box.row_begin + r) * part.whole.columns + box.column_begin, count});
-            own += count;
+    auto const all = strided_runs_of(part, shape);
+    for (std::int64_t r = 0; r < (all.empty() ? 0 : all[0].runs); ++r) {
+        for (auto const& one : all) {
+            f(element_run{one.first.own + r * one.own_stride, one.first.in_parameter + r * one.stride_in_parameter, one.first.count});
         }
     }
 }

@@ -53,7 +53,8 @@ inline use_result result_of(resident_state& state, use_id use)
     auto const& from = state.accumulator(use);
     if (!from.rows.empty()) {
         auto const sums = copied_from(state.backend(), from.sums_in_32.data(), from.sums_in_32.size());
-        return {{sums.begin(), sums.end()}, from.state, state.rows_of(use)};
+        auto const rows = state.rows_of_all()[at(use)];
+        return {{sums.begin(), sums.end()}, from.state, {rows.begin(), rows.end()}};
     }
     return {copied_from(state.backend(), from.sums.data(), from.sums.size()), from.state, {}};
 }
@@ -101,6 +102,7 @@ struct options {
 inline std::vector<float> largest_of(resident_state& state)
 {
     std::vector<float> largest(state.scales.size());
+    auto const all_rows = state.rows_of_all();
     for (std::size_t u = 0; u < state.info().uses.size(); ++u) {
         use_id const use{static_cast<int>(u)};
         if (!state.has_accumulator(use)) {
@@ -109,7 +111,7 @@ inline std::vector<float> largest_of(resident_state& state)
         auto const& sums = state.accumulator(use);
         auto* const first = largest.data() + state.first_scale(state.info().uses[u].tensor);
         *first = std::max(*first, sums.rows.empty() ? sums.state.max_abs : 0.0F);
-        auto const rows = state.rows_of(use);
+        auto const rows = all_rows[u];
         for (std::size_t r = 0; r < rows.size(); ++r) {
             first[r] = std::max(first[r], rows[r].max_abs);
         }
