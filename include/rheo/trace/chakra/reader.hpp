@@ -159,7 +159,7 @@ private:
 /// A source of bytes in memory.
 class chakra_bytes {
 public:
-    explicit chakra_bytes(std::string_view bytes) : rest_{bytes} {}
+    explicit chakra_bytes(std::string_view encoded) : rest_{encoded} {}
 
     std::size_t operator()(char* to, std::size_t room)
     {

@@ -62,9 +62,9 @@ constexpr char* put_fixed(char* to, std::uint64_t value)
     return to;
 }
 
-constexpr char* put_bytes(char* to, std::string_view bytes)
+constexpr char* put_bytes(char* to, std::string_view encoded)
 {
-    for (char const c : bytes) {
+    for (char const c : encoded) {
         *to++ = c;
     }
     return to;
@@ -120,18 +120,18 @@ public:
             refuse("a length reaches past the end of its message", where, {size, left()});
             return {};
         }
-        std::string_view const bytes{at_, static_cast<std::size_t>(size)};
+        std::string_view const encoded{at_, static_cast<std::size_t>(size)};
         at_ += size;
-        return bytes;
+        return encoded;
     }
 
     /// Of the message that follows, with the same fault and places counted as here.
     constexpr wire_cursor message()
     {
         auto inner = *this;
-        auto const bytes = delimited();
-        inner.at_ = bytes.data();
-        inner.end_ = bytes.data() + bytes.size();
+        auto const encoded = delimited();
+        inner.at_ = encoded.data();
+        inner.end_ = encoded.data() + encoded.size();
         return inner;
     }
 
