@@ -21,6 +21,7 @@
 #include "executor/data/data.hpp"
 #include "executor/mpi/communicator.hpp"
 #include "executor/mpi/segment_folder.hpp"
+#include "executor/nccl/library.hpp"
 #include "executor/power/permission/found.hpp"
 #include "executor/train/same_command.hpp"
 #include "kernels/blas.hpp"
@@ -66,6 +67,21 @@ std::string mpi_version()
     return version.substr(0, version.find_first_of("\n,"));
 }
 
+std::string nccl_line(nccl::found_nccl const& found)
+{
+    if (found.version == 0) {
+        return "none: " + found.error_if_none;
+    }
+    return nccl::version_text(found.version) + (found.version < nccl::library::shares_devices_from
+                                                    ? ": a device for each rank"
+                                                    : ": ranks may share a device when NCCL_MULTI_RANK_GPU_ENABLE is 1");
+}
+
+nlohmann::ordered_json nccl_json(int version)
+{
+    return {{"version", nccl::version_text(version)}, {"ranks_share_devices", version >= nccl::library::shares_devices_from}};
+}
+
 /// Devices with clocks and energy, a line each.
 std::string power_lines(power::found_devices const& found)
 {
@@ -106,6 +122,7 @@ int info(info_options const& options)
         auto const found = power::find_devices();
         auto const gpus = cuda::find_devices();
         auto const cudnn = cuda::find_cudnn();
+        auto const nccl = nccl::find_nccl();
         auto const active = !RHEO_HAS_ULFM               ? "not compiled in"
                             : !launched                  ? "compiled in; whether it is active shows under mpirun --with-ft ulfm"
                             : ulfm["active"].get<bool>() ? "active"
@@ -125,16 +142,17 @@ int info(info_options const& options)
                 {"threads", std::thread::hardware_concurrency()},
                 {"gpus", gpus.names},
                 {"cudnn", cudnn.version.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(cudnn.version)},
+                {"nccl", nccl.version == 0 ? nlohmann::ordered_json(nullptr) : nccl_json(nccl.version)},
                 {"power", power_json(found)},
                 {"default_data", data}};
             fmt::print("{}\n", all.dump(2));
         } else {
             fmt::print(
-                "rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\ncuDNN     {}\n{}text      {}\n",
+                "rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\ncuDNN     {}\nNCCL      {}\n{}text      {}\n",
                 RHEO_VERSION, mpi_version(), active, open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"),
                 std::thread::hardware_concurrency(), fmt::join(flags, " "),
                 gpus.names.empty() ? "none: " + gpus.error_if_none : fmt::format("{}", fmt::join(gpus.names, ", ")),
-                cudnn.version.empty() ? "none: " + cudnn.error_if_none : cudnn.version, power_lines(found),
+                cudnn.version.empty() ? "none: " + cudnn.error_if_none : cudnn.version, nccl_line(nccl), power_lines(found),
                 data.empty() ? "no C++ standard library headers found; name files with --data" : data);
         }
     }
