@@ -28,6 +28,7 @@
 #include "executor/mpi/messenger.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/train/worker.hpp"
+#include "executor/transport/mpi_transport.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
@@ -201,6 +202,7 @@ void measure(arguments const& wanted_by_user)
     auto const count = static_cast<std::size_t>(config.train.microbatches);
     auto const read = [&](int m) { data.training_microbatch(1, context.step, microbatch_id{m}, kept.tokens, kept.targets); };
     read(0);
+    mpi_transport by{messages, backend.has_one_memory()};
     double const kernels = microseconds_each(instructions, [&] {
         for (int m = 0; m < config.train.microbatches; ++m) {
             stage_item const item{1, context.step, microbatch_id{m}, true};
@@ -210,7 +212,7 @@ void measure(arguments const& wanted_by_user)
         for (auto& r : w.reductions()) {
             if (ranks == 1) {  // with no peer, a post is the conversion and nothing else
                 r.reset();
-                r.post(messages);
+                r.post(by);
             }
         }
     });

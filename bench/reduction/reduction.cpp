@@ -18,6 +18,7 @@
 #include "executor/mpi/generation.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/state/reduction.hpp"
+#include "executor/transport/mpi_transport.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/state.hpp"
 
@@ -90,15 +91,16 @@ void measure(int blocks, int repeats)
     std::array<way, 4> ways{
         {{"exact sums, as rheo train reduces",
           [&] {
+              mpi_transport by{messages, true};
               messages.begin_section();
               for (auto& r : reductions) {
                   r.reset();
-                  r.post(messages);
+                  r.post(by);
               }
               messages.wait_until([&] {
                   bool whole = true;
                   for (auto& r : reductions) {
-                      whole = r.advance(messages) && whole;
+                      whole = r.advance(by) && whole;
                   }
                   return whole;
               });

@@ -125,6 +125,9 @@ std::optional<invalid_key> check_device(run_config const& config)
     if (config.train.dtype == stored_numbers::brain_float16 && config.run.device == compute_device::cpu) {
         return invalid_key{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
     }
+    if (config.run.transport == transport_choice::nccl && config.run.device == compute_device::cpu) {
+        return invalid_key{"run.transport", "run.transport = \"nccl\" moves what lies on GPUs: run.device = \"cuda\""};
+    }
     auto const attention = config.run.attention;
     bool const in_bf16 = attention == attention_kernel::warpgroup || attention == attention_kernel::cudnn;
     if (in_bf16 && config.train.dtype != stored_numbers::brain_float16) {

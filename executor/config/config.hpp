@@ -124,6 +124,7 @@ struct run_folder_config {
     compute_device device = compute_device::cpu;               ///< what a rank computes with: its threads, or a device of its node
     bool graphs = true;                                        ///< a device's work that comes again and again is recorded as CUDA graphs
     attention_kernel attention = attention_kernel::automatic;  ///< in bf16 on a device; compute capability 9.0 has warpgroups
+    transport_choice transport = transport_choice::automatic;  ///< of data between GPUs, with the same bits
     bool deterministic = true;                                 ///< false: libraries may add in an order that differs from run to run
     int threads = 1;                                           ///< per rank
     bool rendezvous = false;                                   ///< stages meet for every message: synchronous sends, one tag per direction

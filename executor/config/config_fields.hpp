@@ -169,6 +169,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit(
         "run.attention", c.run.attention, field_limits{},
         "cuda, bf16: attention kernel. auto = cudnn where it computes the model, else warpgroup on compute capability 9.0, else warp. Each gives other bits.");
+    visit("run.transport", c.run.transport, field_limits{},
+          "cuda: what moves data between ranks, with the same bits. auto = nccl where all ranks have it and a device each, else mpi.");
     visit("run.deterministic", c.run.deterministic, field_limits{},
           "cuda: false lets cuDNN add gradients in any order, in less memory. Two runs may then differ.");
     visit("run.threads", c.run.threads, between(1, 1 << 10), "Threads per rank.");

@@ -31,6 +31,9 @@ enum class compute_device : std::uint8_t { cpu, cuda };
 /// What computes attention in bf16 on a device; automatic: the quickest that computes the model there.
 enum class attention_kernel : std::uint8_t { automatic, warp, warpgroup, cudnn };
 
+/// What moves data between GPUs; automatic: NCCL where all ranks have it, with a device each.
+enum class transport_choice : std::uint8_t { automatic, mpi, nccl };
+
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> words_of{};
 template <>
@@ -47,6 +50,8 @@ template <>
 inline constexpr std::array<std::string_view, 2> words_of<compute_device>{"cpu", "cuda"};
 template <>
 inline constexpr std::array<std::string_view, 4> words_of<attention_kernel>{"auto", "warp", "warpgroup", "cudnn"};
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<transport_choice>{"auto", "mpi", "nccl"};
 
 /// An enum that a config key can have.
 template <class T>

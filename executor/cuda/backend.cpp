@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include "executor/cuda/event_stream.hpp"
 #include "executor/cuda/product_table.hpp"
 #include "executor/cuda/queue.hpp"
 #include "executor/cuda/stage.hpp"
@@ -103,6 +104,14 @@ public:
     memory& own() override { return own_; }
     memory& messages() override { return messages_; }
     bool has_one_memory() const override { return false; }
+    std::string device_address() const override
+    {
+        char address[32] = {};
+        check(cudaDeviceGetPCIBusId(address, sizeof address, device_), "cudaDeviceGetPCIBusId");
+        return address;
+    }
+    std::unique_ptr<device_stream> make_stream() override { return std::make_unique<event_stream>(); }
+
     void copy(void* to, void const* from, std::size_t size) override { queue_.copy(to, from, size); }
     void wait() override { queue_.wait(); }
     void forget_losses() noexcept override { queue_.forget_losses(); }

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/device/device_stream.hpp"
 #include "executor/device/memory.hpp"
 #include "kernels/adamw/adamw.hpp"
 #include "kernels/digest/digest.hpp"
@@ -55,6 +56,11 @@ public:
     virtual bool has_one_memory() const = 0;
     /// Free memory of the device, for all ranks that share it; none where that is not known.
     virtual std::optional<bytes> free_memory() const { return std::nullopt; }
+
+    /// What no two ranks of a host have in common unless they share their device; empty: none is a device.
+    virtual std::string device_address() const { return {}; }
+    /// A queue for what waits for other ranks; null: there are none.
+    virtual std::unique_ptr<device_stream> make_stream() { return nullptr; }
 
     virtual void copy(void* to, void const* from, std::size_t size) = 0;
     /// Until all that was put into the queue is done. @throws exit_error when some of it failed

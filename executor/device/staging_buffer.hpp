@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What comes from another rank or goes to one: where kernels use it, and where messages do. In a backend with one memory these are the
+// What comes from another rank or goes to one: where kernels use it, and where messages do. Where messages reach the memory that kernels use these are the
 // same place and nothing is copied.
 
 #include <cstddef>
@@ -31,28 +31,30 @@ class staging_buffer {
 public:
     explicit staging_buffer(compute_backend& backend) : backend_{&backend}, device_{backend.own()}, host_{backend.messages()} {}
 
-    void resize(std::size_t size)
+    /// @param is_direct messages reach where kernels use it
+    void resize(std::size_t size, bool is_direct)
     {
+        is_direct_ = is_direct;
         device_.resize(size);
-        host_.resize(backend_->has_one_memory() ? 0 : size);
+        host_.resize(is_direct ? 0 : size);
     }
     std::size_t size() const { return device_.size(); }
     bool empty() const { return device_.empty(); }
 
     void* device() { return device_.data(); }
-    std::span<std::byte> host() { return backend_->has_one_memory() ? std::span{device_.data(), device_.size()} : std::span{host_.data(), host_.size()}; }
+    std::span<std::byte> for_messages() { return is_direct_ ? std::span{device_.data(), device_.size()} : std::span{host_.data(), host_.size()}; }
 
     /// What a message brought goes where kernels use it.
-    void copy_to_device()
+    void copy_from_messages()
     {
-        if (!backend_->has_one_memory()) {
+        if (!is_direct_) {
             backend_->copy(device_.data(), host_.data(), size());
         }
     }
     /// What kernels left goes where a message takes it. Waits.
-    void copy_to_host()
+    void copy_to_messages()
     {
-        if (!backend_->has_one_memory()) {
+        if (!is_direct_) {
             backend_->copy(host_.data(), device_.data(), size());
             backend_->wait();
         }
@@ -62,6 +64,7 @@ private:
     compute_backend* backend_;
     array<std::byte> device_;
     array<std::byte> host_;
+    bool is_direct_ = false;
 };
 
 }  // namespace rheo::inline v0

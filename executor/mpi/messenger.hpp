@@ -113,6 +113,9 @@ public:
         }
     }
 
+    /// Ends the generation for all, for one who cannot go on with it. @throws peer_lost
+    [[noreturn]] void lose();
+
     generation const& members() const { return *generation_; }
 
 private:
@@ -135,7 +138,6 @@ private:
     ticket fresh();
     void pause(polling& pace);  ///< looks at the generation now and then. @throws peer_lost
     void expect_success(int code, char const* call);
-    [[noreturn]] void lose();  ///< revokes, completes what is pending, throws peer_lost
     void drain() noexcept;
 
     generation const* generation_;

@@ -23,9 +23,9 @@ bytes exchange_bytes_of(reduction_unit const& unit, resident_state const& state,
 }
 
 /// Receipts that are there are taken out; true when none is left.
-bool all_done(std::vector<mpi::messenger::ticket>& tickets, mpi::messenger& messages)
+bool all_done(std::vector<transport::ticket>& tickets, transport& by)
 {
-    while (!tickets.empty() && messages.done(tickets.back())) {
+    while (!tickets.empty() && by.done(tickets.back())) {
         tickets.pop_back();
     }
     return tickets.empty();
@@ -44,7 +44,8 @@ reduction::reduction(reduction_id id, reduction_unit const& unit, std::vector<ra
       values_{backend_->own(), in_place_ ? 0 : static_cast<std::size_t>(mine_.elements())},
       total_{backend_->own()},
       in_messages_{backend_->messages()},
-      values_in_messages_{backend_->messages()}
+      values_in_messages_{backend_->messages()},
+      by_transport_{id_, mine_, *backend_}
 {
     auto const size = exchange_bytes_of(unit, state, backend_->policy().accumulate, !alone());
     if (alone()) {
@@ -119,9 +120,16 @@ void reduction::convert_alone()
     }
 }
 
-void reduction::post(mpi::messenger& messages)
+void reduction::prepare_sums()
 {
-    auto const self = messages.members().self;
+    if (!alone()) {
+        by_transport_.prepare(exchange_bytes_of(*unit_, mine_.state(), backend_->policy().accumulate, true));
+    }
+}
+
+void reduction::post(transport& by)
+{
+    auto const self = by.self();
     self_ = static_cast<std::size_t>(std::lower_bound(holders_.begin(), holders_.end(), self) - holders_.begin());
     posted_ = true;
     if (alone()) {
@@ -130,16 +138,20 @@ void reduction::post(mpi::messenger& messages)
         }
         return;
     }
+    if (by.sums()) {
+        by_transport_.begin(by, values_.data());
+        return;
+    }
     if (!backend_->has_one_memory() && !keeps(self_)) {
         values_in_messages_.resize(values_.size());
     }
     while (begun_ < std::min(in_flight, rounds_)) {
-        begin(begun_++, messages);
+        begin(begun_++, by);
     }
 }
 
 /// Messages between two ranks about one unit have one tag: they are sent and received round by round.
-void reduction::begin(std::int64_t of_round, mpi::messenger& messages)
+void reduction::begin(std::int64_t of_round, transport& by)
 {
     auto& here = places_[static_cast<std::size_t>(of_round % in_flight)];
     auto const mine = piece_of(self_, of_round);
@@ -151,15 +163,14 @@ void reduction::begin(std::int64_t of_round, mpi::messenger& messages)
         }
         auto const theirs = piece_of(h, of_round);
         if (!mine.empty()) {
-            here.sums.push_back(
-                messages.receive(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{sums_buffer(h, of_round, false), bytes_of(mine)}));
+            here.sums.push_back(by.receive(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{sums_buffer(h, of_round, false), bytes_of(mine)}));
         }
         if (theirs.empty()) {
             continue;
         }
         if (keeps(self_)) {
-            here.values.push_back(messages.receive(holders_[h], mpi::channel::reduce_values, id_.value,
-                                                   std::span{values_for_messages(h, of_round, theirs), static_cast<std::size_t>(theirs.size())}));
+            std::span const place{values_for_messages(h, of_round, theirs), static_cast<std::size_t>(theirs.size())};
+            here.values.push_back(by.receive(holders_[h], mpi::channel::reduce_values, id_.value, std::as_writable_bytes(place)));
         }
         outgoing[h] = backend_->has_one_memory() ? mine_.place_of(theirs) : nullptr;
         if (outgoing[h] == nullptr) {
@@ -171,14 +182,13 @@ void reduction::begin(std::int64_t of_round, mpi::messenger& messages)
     backend_->wait();
     for (std::size_t h = 0; h < holders_.size(); ++h) {
         if (outgoing[h] != nullptr) {
-            here.sends.push_back(
-                messages.send(holders_[h], mpi::channel::reduce_sums, id_.value, std::span<std::byte const>{outgoing[h], bytes_of(piece_of(h, of_round))}));
+            here.sends.push_back(by.send(holders_[h], mpi::channel::reduce_sums, id_.value, std::span{outgoing[h], bytes_of(piece_of(h, of_round))}));
         }
     }
 }
 
 /// Joins the sums of my piece, and sends what they are as floats.
-void reduction::sum(std::int64_t of_round, mpi::messenger& messages)
+void reduction::sum(std::int64_t of_round, transport& by)
 {
     auto const part = piece_of(self_, of_round);
     if (part.empty()) {
@@ -200,8 +210,8 @@ void reduction::sum(std::int64_t of_round, mpi::messenger& messages)
     auto& place = places_[static_cast<std::size_t>(of_round % in_flight)];
     for (std::size_t h = 0; h < holders_.size(); ++h) {
         if (h != self_ && keeps(h)) {
-            place.sends.push_back(
-                messages.send(holders_[h], mpi::channel::reduce_values, id_.value, std::span<float const>{in_messages, static_cast<std::size_t>(part.size())}));
+            std::span const sent{in_messages, static_cast<std::size_t>(part.size())};
+            place.sends.push_back(by.send(holders_[h], mpi::channel::reduce_values, id_.value, std::as_bytes(sent)));
         }
     }
 }
@@ -220,19 +230,22 @@ void reduction::finish(std::int64_t of_round)
     backend_->wait();
 }
 
-bool reduction::advance(mpi::messenger& messages)
+bool reduction::advance(transport& by)
 {
+    if (by.sums() && !alone()) {
+        return by_transport_.advance(by);
+    }
     auto const place_of = [&](std::int64_t of_round) -> round& { return places_[static_cast<std::size_t>(of_round % in_flight)]; };
     for (bool moved = true; moved && finished_ < rounds_;) {
         moved = false;
-        if (summed_ < begun_ && all_done(place_of(summed_).sums, messages)) {
-            sum(summed_++, messages);
+        if (summed_ < begun_ && all_done(place_of(summed_).sums, by)) {
+            sum(summed_++, by);
             moved = true;
         }
-        if (auto& oldest = place_of(finished_); finished_ < summed_ && all_done(oldest.values, messages) && all_done(oldest.sends, messages)) {
+        if (auto& oldest = place_of(finished_); finished_ < summed_ && all_done(oldest.values, by) && all_done(oldest.sends, by)) {
             finish(finished_++);
             if (begun_ < rounds_) {
-                begin(begun_++, messages);
+                begin(begun_++, by);
             }
             moved = true;
         }
@@ -275,6 +288,7 @@ bytes reduction::buffer_bytes() const { return {static_cast<std::int64_t>(values
 void reduction::reset()
 {
     places_ = {};
+    by_transport_.reset();
     begun_ = summed_ = finished_ = 0;
     posted_ = false;
 }

@@ -4,7 +4,7 @@
 // The exact sum of a unit's gradient over all its holders. Each holder owns a slice of the unit: it receives all ranks' integers of that slice, adds them,
 // turns the sum into floats once, and sends these to the others (a reduce-scatter and an all-gather; integers add up in any order). Slices travel in rounds of a
 // piece each, of which two are in flight, so that the buffers are small (reduction_buffer_bytes in model/parameter_bytes.hpp); every unit has its own, because ranks
-// may begin units in different orders. Accumulators are only read: the result goes into a buffer of its own, so a failure in the middle loses nothing. What one
+// may begin units in different orders. A transport that sums takes the place of all that (group_sum.hpp). Accumulators are only read: the result goes into a buffer of its own, so a failure in the middle loses nothing. What one
 // rank holds alone becomes floats from where it was summed. Sums in 32 bits that are on one rank alone, in one accumulator, need no buffer: their gradient is read
 // from there piece by piece, and takes their place when the step is committed.
 
@@ -15,9 +15,10 @@
 #include <span>
 #include <vector>
 
-#include "executor/mpi/messenger.hpp"
+#include "executor/state/group_sum.hpp"
 #include "executor/state/resident_state.hpp"
 #include "executor/state/unit_sums.hpp"
+#include "executor/transport/transport.hpp"
 #include "rheo/plan/reduction_units.hpp"
 
 namespace rheo::inline v0 {
@@ -26,12 +27,17 @@ class reduction {
 public:
     /// @param holders ascending, this rank among them  @param keepers those that update it and get the gradient; empty: all holders
     reduction(reduction_id id, reduction_unit const& unit, std::vector<rank_id> holders, resident_state& state, std::vector<rank_id> keepers = {});
+    reduction(reduction const&) = delete;
+    reduction& operator=(reduction const&) = delete;
 
-    /// Begins to send my integers and to receive. Nothing is waited for.
-    void post(mpi::messenger& messages);
+    /// Takes the memory that sums by a transport need. @pre nothing is posted
+    void prepare_sums();
+
+    /// Begins to send my integers and to receive, or their sums. Nothing is waited for. @pre prepare_sums() was called if the transport sums
+    void post(transport& by);
 
     /// Does what can be done without waiting; true when the result is whole. @throws mpi::peer_lost
-    bool advance(mpi::messenger& messages);
+    bool advance(transport& by);
 
     /// The gradient is what the one accumulator says that there is.
     bool in_place() const { return in_place_; }
@@ -65,9 +71,9 @@ private:
 
     /// The messages of a round: a piece of every slice. Its buffers are those of one of `in_flight` places.
     struct round {
-        std::vector<mpi::messenger::ticket> sums;    ///< received
-        std::vector<mpi::messenger::ticket> values;  ///< received
-        std::vector<mpi::messenger::ticket> sends;
+        std::vector<transport::ticket> sums;    ///< received
+        std::vector<transport::ticket> values;  ///< received
+        std::vector<transport::ticket> sends;
     };
 
     bool keeps(std::size_t holder) const { return std::binary_search(keepers_.begin(), keepers_.end(), holders_[holder]); }
@@ -78,8 +84,8 @@ private:
     std::byte* sums_buffer(std::size_t holder, std::int64_t of_round, bool sent);
     float* values_for_messages(std::size_t holder, std::int64_t of_round, element_range part);
     void convert_alone();
-    void begin(std::int64_t of_round, mpi::messenger& messages);
-    void sum(std::int64_t of_round, mpi::messenger& messages);
+    void begin(std::int64_t of_round, transport& by);
+    void sum(std::int64_t of_round, transport& by);
     void finish(std::int64_t of_round);
 
     reduction_id id_;
@@ -94,6 +100,7 @@ private:
     array<std::byte> total_;           ///< in which sums are joined: a piece of a slice, or of a tie
     array<std::byte> in_messages_;     ///< what is sent and received in rounds
     array<float> values_in_messages_;  ///< of the whole unit, for a holder that is no keeper, where messages are another memory
+    group_sum by_transport_;           ///< in place of rounds, where the transport sums
     std::int64_t piece_ = 0;           ///< elements of a slice in a round
     std::int64_t rounds_ = 0;
     std::int64_t begun_ = 0;     ///< rounds of which messages are in flight or through

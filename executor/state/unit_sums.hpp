@@ -5,6 +5,7 @@
 // accumulators and are only read, so a failure in the middle of an exchange loses nothing. Sums in 32 bits are summed as such, and each row is turned into floats
 // by its own scale.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -29,8 +30,11 @@ public:
     /// @pre the unit and the state outlive it; each tensor has a use on this rank
     unit_sums(reduction_unit const& unit, resident_state& state);
 
+    resident_state const& state() const { return *state_; }
     std::int64_t elements() const { return offsets_.back(); }
     element_range range_of(tensor_id tensor) const;
+    /// From this element to the end of its tensor.
+    element_range tensor_at(std::int64_t first) const { return {first, *std::upper_bound(offsets_.begin(), offsets_.end(), first)}; }
     /// Bytes of one sum.
     std::size_t sum_size() const { return in_rows_ ? sizeof(std::int32_t) : sizeof(std::int64_t); }
     /// Sums in 32 bits, each tensor of which has one use in the job.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/train/opened_backend.hpp"
 
+#include <cstdlib>
 #include <set>
 
 #include <fmt/format.h>
@@ -33,6 +34,7 @@ std::unique_ptr<compute_backend> open_backend(run_config const& config, model_de
 {
     if (config.run.device == compute_device::cuda) {
         auto const rank = place_on_host();
+        ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // read at the first call: more streams than that wait for each other (nccl_transport.hpp)
         return cuda::make_backend(policy_of(config), rank,
                                   {.graphs = config.run.graphs, .attention = attention_of(config, model, rank), .deterministic = config.run.deterministic});
     }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
@@ -14,6 +15,7 @@
 #include "executor/data/data.hpp"
 #include "executor/device/backend.hpp"
 #include "executor/faults/watchdog.hpp"
+#include "executor/nccl/library.hpp"
 #include "executor/os/launch_clock.hpp"
 #include "executor/records/energy_account.hpp"
 #include "executor/records/records.hpp"
@@ -37,9 +39,10 @@ struct rank_services {
     fault_injector inject{};
     watchdog* watch = nullptr;  ///< none: no watchdog
     outside_requests asked{};
-    rank_device* device = nullptr;        ///< none: no clock is set, no energy is read
-    frontier_cache* frontiers = nullptr;  ///< none: plans have no clocks
-    energy_account* energies = nullptr;   ///< of all ranks; there where there is a device
+    rank_device* device = nullptr;                ///< none: no clock is set, no energy is read
+    frontier_cache* frontiers = nullptr;          ///< none: plans have no clocks
+    energy_account* energies = nullptr;           ///< of all ranks; there where there is a device
+    std::shared_ptr<nccl::library const> nccl{};  ///< none: everything goes by MPI
 
     /// The rank has got something done.
     void progress() const

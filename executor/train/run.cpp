@@ -329,6 +329,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     planned += digest_of(programs_of(first, units, static_cast<int>(runs.layers.size())));
     begun.clock_permission = power.device ? power.device->permission() : std::string{};
     begun.device = power.device ? power.device->message() : std::string{};
+    begun.nccl = offer_nccl(config, *backend);
     watchdog watch{given.run.watchdog, self};
     try {
         if (auto const bad = begin_all(generation, config, fingerprint, planned, options.resume, state, watch, failure, begun)) {
@@ -373,7 +374,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
                                        .asked = {stop_request(options, clock), leave_request(options, injector)},
                                        .device = power.device.get(),
                                        .frontiers = power.clocks.get(),
-                                       .energies = energies ? &*energies : nullptr});
+                                       .energies = energies ? &*energies : nullptr,
+                                       .nccl = begun.nccl.library});
         generation->id = generation_id{launch.last.value + 1};
         auto const end = train(training, about, *services, generation, begun, first, launched, options.stop_on_signals);
         conclude(*training, end, launch.launch, config, *record, watch, result);

@@ -312,6 +312,12 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
         mine = lowest ? bad : startup_error{};
         return bad;
     }
+    auto const moves = agree_on_transport(messages, config, begun.nccl);
+    if (config.run.transport == transport_choice::nccl && !moves.reason.empty()) {
+        startup_error const bad{exit_code::environment, fmt::format("run.transport = \"nccl\": {}", moves.reason)};
+        mine = lowest ? bad : startup_error{};
+        return bad;
+    }
     folder_start start;
     if (lowest) {
         mine = begin_folder(config, fingerprint, mode, start, begun.lock, begun.notes);
@@ -329,11 +335,13 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
     begun.ended.reset();
     auto const clocks = message_about_clocks(messages, begun.clock_permission);
     if (lowest && !start.ended) {
-        for (auto const& message : {clocks, begun.device}) {
+        auto const way = moves.reason.empty() ? std::string{} : fmt::format("messages go through the processor: {}", moves.reason);
+        for (auto const& message : {clocks, begun.device, way}) {
             begun.notes.insert(begun.notes.end(), message.empty() ? 0 : 1, message);
         }
     }
     share_notes(messages, begun.notes);
+    begun.nccl.library = moves.by_nccl ? begun.nccl.library : nullptr;
     if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch)) {
         mine = lowest ? bad : startup_error{};
         return bad;

@@ -18,6 +18,7 @@
 #include "executor/records/earlier_run.hpp"
 #include "executor/records/energy_account.hpp"
 #include "executor/records/run_lock.hpp"
+#include "executor/train/agreed_transport.hpp"
 #include "executor/train/run.hpp"
 #include "rheo/recover/action.hpp"
 #include "rheo/tensor/collection.hpp"
@@ -52,6 +53,7 @@ struct startup {
     std::optional<ended_run> ended{};  ///< the run had committed all its steps, and nothing is left to do
     std::string device{};              ///< in: this rank's device, for people
     std::string clock_permission{};    ///< in: by whose permission on this rank; empty: its clock is left alone
+    nccl_offer nccl{};                 ///< in: what this rank has; out: none where data go by MPI
 };
 
 /// One try at beginning, by all members of the messenger's generation.

@@ -42,6 +42,7 @@ trainer::trainer(job const& about, rank_services const& services, std::unique_pt
       sweep_{about, services.device, services.record},
       copies_{self_},
       optimizer_{about.config, resident_},
+      transport_{services.nccl, services.backend, services.record, about.config.run.transport == transport_choice::nccl, about.config.run.watchdog.start},
       evaluation_{services.record},
       recovery_{services.record, services.clock},
       from_{std::move(from)},

@@ -24,6 +24,7 @@
 #include "executor/train/parts/profile_sweep.hpp"
 #include "executor/train/parts/recovery_log.hpp"
 #include "executor/train/parts/safety_copying.hpp"
+#include "executor/train/parts/section_transport.hpp"
 #include "executor/train/parts/step_planner.hpp"
 #include "executor/train/parts/step_totals.hpp"
 #include "executor/train/rank_services.hpp"
@@ -157,6 +158,7 @@ private:
     profile_sweep sweep_;
     safety_copying copies_;
     optimizer_step optimizer_;
+    section_transport transport_;
     evaluation evaluation_;
     recovery_log recovery_;
     std::optional<checkpoint> from_;

@@ -63,8 +63,14 @@ void trainer::evaluate(step_id step)
         auto const& row = programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)];
         worker_->computed = [](instruction, seconds) {};
         worker_->run(
-            row, where.work[at(place.pipeline)], {state_.now.generation, step, state_.now.attempt, false, carried_clocks_of(place, row)}, *messages_,
-            [](use_id, microbatch_id) { return false; }, [](std::span<use_id const>, microbatch_id) {}, mine);
+            row, where.work[at(place.pipeline)],
+            {.generation = state_.now.generation,
+             .step = step,
+             .attempt = state_.now.attempt,
+             .training = false,
+             .clocks = carried_clocks_of(place, row),
+             .by = transport_.in_use()},
+            *messages_, [](use_id, microbatch_id) { return false; }, [](std::span<use_id const>, microbatch_id) {}, mine);
     }
     evaluation_.reduce(*messages_, mine, step, so_far_);
     trace(activity::evaluate, start);

@@ -44,7 +44,9 @@ protocol_event trainer::perform(shrink const& action)
     messages_.reset();
     changes_.drop();
     generation_->revoke();  // a vote that was not settled ends the generation for those who are still in it, too
+    auto const members = generation_->members.size();
     generation_ = std::make_unique<mpi::generation>(mpi::next_generation(std::move(*generation_), action.departed));
+    transport_.generation_ended(generation_->members.size() < members);
     with_->record.set_reporter(is_reporter());
     checkpoints_.generation_ended(generation_->members);
     trace(activity::shrink, start);
@@ -137,6 +139,7 @@ void trainer::end_worker()
 /// accumulators are not among it; they stay, with their books.
 void trainer::give_up_half_done()
 {
+    transport_.begin_plan({});
     with_->backend.wait();
     end_worker();
     staged_.clear();
@@ -207,6 +210,7 @@ protocol_event trainer::perform(merge_staging const&)
     staged_.clear();
     auto const where = planner_.whole_step(next);
     worker_ = std::make_unique<worker>(*job_, *with_, where, self_, resident_);
+    transport_.begin_plan(worker_->connections());
     section_.work.reset();
     clocks_.merged();
     if (auto const place = position_of(where, self_); place.found && with_->device != nullptr) {

@@ -27,6 +27,9 @@ protocol_event trainer::perform(run_section const& action)
         close();
         return section_finished{};
     }
+    if (action.work == section_work::whole) {
+        transport_.begin_section(*messages_);
+    }
     auto const every = job_->config.train.eval_every;
     if (every > 0 && action.stamp.step.value > 0 && action.stamp.step.value % every == 0 && action.stamp.attempt.value == 0) {
         evaluate(action.stamp.step);
@@ -78,6 +81,7 @@ void trainer::train_section(run_section const& action)
         if (recovery_.is_open()) {
             close_recovery(with_->clock.since(recovery_.merged_at()));
         }
+        transport_.poll();
         recovery_.progress();
     };
     auto const place = worker_->place();
@@ -87,8 +91,13 @@ void trainer::train_section(run_section const& action)
     loss_sum unused;
     worker_->run(
         section_.programs[at(place.pipeline)].rows[static_cast<std::size_t>(place.position)], section_.plan.work[at(place.pipeline)],
-        {action.stamp.generation, action.stamp.step, action.stamp.attempt, true, clocks_of_row(place), action.work == section_work::remainder}, *messages_,
-        [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
+        {.generation = action.stamp.generation,
+         .step = action.stamp.step,
+         .attempt = action.stamp.attempt,
+         .clocks = clocks_of_row(place),
+         .remainder = action.work == section_work::remainder,
+         .by = action.work == section_work::whole ? transport_.in_use() : nullptr},
+        *messages_, [this](use_id use, microbatch_id m) { return wanted(state_, use, m); },
         [this](std::span<use_id const> uses, microbatch_id m) { note(state_, uses, m); }, unused);
     if (action.work == section_work::whole) {
         auto measured = worker_->measured_memory();
@@ -124,6 +133,8 @@ void trainer::reduce_totals(run_section const& action, std::int64_t contributed_
     totals.checkpoint_wanted = checkpoints_.wants_one();
     totals.reshape_requested = is_reporter() && changes_.is_requested();
     totals.device_clocks = sweep_.clocks();
+    totals.transport_comes_up = transport_.is_coming_up();
+    totals.transport_failed = transport_.has_failed();
     auto const changed_here = totals.stop_requested || totals.checkpoint_wanted || data_are_checked_after(step) ? with_->data.change() : std::nullopt;
     if (changed_here) {
         totals.changed_file = static_cast<std::size_t>(changed_here->piece);
@@ -200,6 +211,7 @@ protocol_event trainer::perform(update_state const& action)
     bool const redone = action.found == outcome::redo;
     checkpoints_.agreed(action.consents);
     changes_.settled(step_id{step.value + 1}, is_reporter());
+    transport_.settle(attempt_.totals.transport_comes_up, attempt_.totals.transport_failed, is_reporter());
     if (commits) {
         optimizer_.update(step, attempt_.totals, worker_->reductions(), copies_.gradients());
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "executor/train/parts/member_exchange.hpp"
+#include "executor/transport/mpi_transport.hpp"
 #include "rheo/pipeline/shares.hpp"
 
 namespace rheo::inline v0 {
@@ -59,6 +60,27 @@ std::vector<stage*> worker::stages() const
     return here;
 }
 
+std::vector<nccl::connection> worker::connections() const
+{
+    using enum mpi::channel;
+    std::vector<nccl::connection> all;
+    for (auto const& [number, here] : stages_) {
+        for (auto const& [rank, rows] : here.before_is_mine ? std::vector<stage_neighbour>{} : here.before) {
+            all.push_back(nccl::link(rank, self_, activation));
+            all.push_back(nccl::link(self_, rank, gradient));
+        }
+        for (auto const& [rank, rows] : here.after_is_mine ? std::vector<stage_neighbour>{} : here.after) {
+            all.push_back(nccl::link(self_, rank, activation));
+            all.push_back(nccl::link(rank, self_, gradient));
+        }
+    }
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    auto const sums = groups_of(parts_, job_->layers());
+    all.insert(all.end(), sums.begin(), sums.end());
+    return all;
+}
+
 memory_parts worker::measured_memory() const
 {
     memory_parts parts{.activations = meter_.peak(), .recompute_buffer = recompute_buffers_.allocated()};
@@ -71,21 +93,95 @@ memory_parts worker::measured_memory() const
 
 int worker::message_of(int stage, int item) const { return stage * static_cast<int>(items_in_messages(job_->config.train)) + item; }
 
-worker::inflight_item& worker::item_of(item_key key)
+worker::inflight_item& worker::item_of(item_key key, section const& in)
 {
     auto const [place, is_new] = inflight_.try_emplace(key, with_->backend);
-    if (auto& spare = free_list_[key.first]; is_new && !spare.empty()) {
+    if (!is_new) {
+        return place->second;
+    }
+    auto& spare = free_list_[key.first];
+    if (spare.empty() && !in.by.permits_allocation()) {  // one is done but for its sends
+        in.messages.wait_until([&] {
+            retire(in, false);
+            return !spare.empty();
+        });
+    }
+    if (!spare.empty()) {
         place->second = std::move(spare.back());
         spare.pop_back();
     }
     return place->second;
 }
 
-void worker::wait(bool& pending, inflight_item::tickets& tickets, mpi::messenger& messages)
+/// Before the first message: what may not be taken between messages.
+void worker::take_buffers(std::vector<instruction> const& row, section const& in)
+{
+    if (std::exchange(are_direct_, in.by.is_direct()) != in.by.is_direct()) {
+        free_list_.clear();
+    }
+    if (in.by.sums()) {
+        for (auto& r : reductions_) {
+            r.prepare_sums();
+        }
+    }
+    if (in.by.permits_allocation()) {
+        return;
+    }
+    for (auto const& [number, count] : most_in_flight(row)) {
+        auto& here = stage_of(number);
+        auto& spare = free_list_[number];
+        while (std::ssize(spare) < count + 1) {  // one more may be done but for its sends
+            spare.emplace_back(with_->backend);
+        }
+        bool const whole = std::any_of(here.items.begin(), here.items.end(), [](todo const& left) { return left.backward; });
+        for (auto& f : spare) {
+            if (f.kept == nullptr) {
+                f.kept = std::make_unique<activation>(here.layers->layout());
+            }
+            if (whole) {
+                f.gradient_in.resize(here.layers->has_loss() ? 0 : here.layers->output_bytes(), are_direct_);
+                f.gradient_out.resize(here.layers->input_bytes(), are_direct_);
+            } else {
+                here.layers->reserve(*f.kept);
+            }
+        }
+        for (auto& f : spare) {
+            if (!whole) {
+                here.layers->release(*f.kept);
+            }
+        }
+    }
+}
+
+/// Stage -> items that the row has begun, and not ended, at once.
+std::map<int, std::ptrdiff_t> worker::most_in_flight(std::vector<instruction> const& row) const
+{
+    std::map<int, std::ptrdiff_t> most;
+    std::map<item_key, int> left;
+    std::map<int, std::ptrdiff_t> now;
+    auto const ends = [&](item_key key) {
+        if (--left.at(key) == 0) {
+            --now[key.first];
+        }
+    };
+    for (auto const& i : row) {
+        if (is_reduction(i.kind) || !is_event(i.kind)) {
+            continue;
+        }
+        item_key const key{i.stage, i.item};
+        if (left.try_emplace(key, stages_.at(i.stage).items[static_cast<std::size_t>(i.item)].instructions).second) {
+            most[i.stage] = std::max(most[i.stage], ++now[i.stage]);
+        }
+        for_each_item_of(i, ends);
+    }
+    return most;
+}
+
+void worker::wait(bool& pending, inflight_item::tickets& tickets, section const& in)
 {
     if (std::exchange(pending, false)) {
         for (auto const ticket : std::exchange(tickets, {})) {
-            messages.wait(ticket);
+            in.messages.wait_until([&] { return in.by.done(ticket); });
         }
     }
 }
@@ -110,28 +206,29 @@ void worker::recycle(int number, inflight_item f)
     free_list_[number].push_back(std::move(f));
 }
 
-/// One instruction is done: instructions that waited for it alone leave.
-void worker::finish(instruction i)
+/// Items that an instruction needs, for each time that it does.
+template <class Visit>
+void worker::for_each_item_of(instruction i, Visit const& visit) const
 {
-    if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
-        finish({i.stage - 1, i.item});
+    if (i.kind == instruction_kind::forward && stages_.at(i.stage).before_is_mine) {
+        visit(item_key{i.stage - 1, i.item});
     }
-    for (int earlier = ends_slices(i) ? slice_of(i.item) : 0; earlier > 0; --earlier) {
-        finish({i.stage, i.item - earlier});
+    for (int earlier = ends_slices(i) ? slice_of(i.item) : 0; earlier > 0; --earlier) {  // which it attends to
+        visit(item_key{i.stage, i.item - earlier});
     }
-    finish({i.stage, i.item});
+    visit(item_key{i.stage, i.item});
 }
 
-void worker::retire(mpi::messenger& messages, bool wait_for_sends)
+void worker::retire(section const& in, bool wait_for_sends)
 {
     for (std::size_t i = 0; i < draining_.size();) {
         auto& [number, f] = draining_[i];
         auto const finished = [&](bool& sending, inflight_item::tickets& tickets) {
-            while (sending && !tickets.empty() && messages.done(tickets.back())) {
+            while (sending && !tickets.empty() && in.by.done(tickets.back())) {
                 tickets.pop_back();
             }
             if (wait_for_sends || tickets.empty()) {
-                wait(sending, tickets, messages);
+                wait(sending, tickets, in);
             }
             return !sending;
         };
@@ -171,14 +268,8 @@ void worker::begin_row(std::span<instruction const> row, std::span<microbatch_wo
         auto const m = at(microbatch_of(i.item));
         expects(m < deepest_.size() && deepest_[m].value >= 0, "a program runs microbatches of its plan");
         auto& left = todo_of({i.stage, i.item});
-        ++left.instructions;
         left.backward = left.backward || i.kind == instruction_kind::backward || i.kind == instruction_kind::input_gradient;
-        if (i.kind == instruction_kind::forward && stage_of(i.stage).before_is_mine) {
-            ++todo_of({i.stage - 1, i.item}).instructions;
-        }
-        for (int earlier = ends_slices(i) ? slice_of(i.item) : 0; earlier > 0; --earlier) {  // which attends to them
-            ++todo_of({i.stage, i.item - earlier}).instructions;
-        }
+        for_each_item_of(i, [this](item_key key) { ++todo_of(key).instructions; });
     }
 }
 
@@ -194,12 +285,27 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                                         constexpr fault_phase phases[] = {fault_phase::gather, fault_phase::sum, fault_phase::sum_gradient};
                                         with_->inject.at(phases[static_cast<std::size_t>(kind)], context.step, context.attempt);
                                     }};
-    section const in{context, messages, wanted, contributed, evaluation, group_.size() > 1 ? &between_members : nullptr};
+    mpi_transport by_mpi{messages, with_->backend.has_one_memory(), job_->config.run.rendezvous};
+    section const in{context,     messages,   context.by != nullptr ? *context.by : by_mpi,  wanted,
+                     contributed, evaluation, group_.size() > 1 ? &between_members : nullptr};
+    take_buffers(row, in);
+    try {
+        run_row(row, in);
+    } catch (...) {
+        in.by.abandon();
+        throw;
+    }
+}
+
+void worker::run_row(std::vector<instruction> const& row, section const& in)
+{
+    auto const& context = in.context;
+    auto& messages = in.messages;
     bool awaiting = false;
     auto const device_computes = [&] {
         messages.throw_if_failed();
-        advance_reductions(messages);
-        retire(messages, false);
+        advance_reductions(in);
+        retire(in, false);
     };
     clocks_ = {with_->device, context.clocks, with_->inject.slowness(context.step), stages_per_copy_};
     for (std::size_t k = 0; k < row.size(); ++k) {
@@ -238,15 +344,15 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
                                  .energy = drew.energy});
         }
         show_energy();
-        advance_reductions(messages);
+        advance_reductions(in);
         for (auto const& each : done) {
             if (!is_reduction(each.kind)) {
-                finish(each);
+                for_each_item_of(each, [this](item_key key) { finish(key); });
             }
         }
-        retire(messages, false);
+        retire(in, false);
     }
-    retire(messages, true);
+    retire(in, true);
 }
 
 }  // namespace rheo::inline v0

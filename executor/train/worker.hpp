@@ -18,12 +18,14 @@
 #include "executor/clocks/instruction_clocks.hpp"
 #include "executor/device/staging_buffer.hpp"
 #include "executor/mpi/messenger.hpp"
+#include "executor/nccl/connections.hpp"
 #include "executor/stage/stage.hpp"
 #include "executor/state/reduction.hpp"
 #include "executor/train/job.hpp"
 #include "executor/train/parts/reduction_parts.hpp"
 #include "executor/train/parts/stage_neighbours.hpp"
 #include "executor/train/rank_services.hpp"
+#include "executor/transport/transport.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/schedule/core/program.hpp"
@@ -39,6 +41,7 @@ struct section_context {
     bool training = true;
     std::span<megahertz const> clocks{};  ///< of the row's computations; none: the highest
     bool remainder = false;               ///< what a loss has left of a step
+    transport* by = nullptr;              ///< moves matrices and sums gradients; none: messages of MPI
 };
 
 class worker {
@@ -50,6 +53,8 @@ public:
     plan_position place() const { return place_; }
     std::vector<stage*> stages() const;  ///< those that live here, in their order
     std::deque<reduction>& reductions() { return reductions_; }
+    /// Whom the rows of whole steps and evaluations exchange with, in the order of all ranks.
+    std::vector<nccl::connection> connections() const;
     std::int64_t contributions() const { return contributions_; }  ///< made so far, (use, item) pairs
     /// What it has in a section, part by part: reduced gradients, and what the last section held at most for its items.
     memory_parts measured_memory() const;
@@ -90,9 +95,9 @@ private:
         explicit inflight_item(compute_backend& backend) : input{backend.messages()}, output{backend.messages()}, gradient_in{backend}, gradient_out{backend} {}
 
         std::unique_ptr<activation> kept;  ///< made once for a flight, and filled by the stage again and again
-        array<std::byte> input, output;    ///< in messages; the output only where there is more than one memory
+        array<std::byte> input, output;    ///< in messages, where these do not reach what is kept
         staging_buffer gradient_in, gradient_out;
-        using tickets = std::vector<mpi::messenger::ticket>;
+        using tickets = std::vector<transport::ticket>;
         tickets input_received{}, gradient_received{}, output_sent{}, gradient_sent{};
         bool receiving_input = false, receiving_gradient = false, sending_output = false, sending_gradient = false;
     };
@@ -101,6 +106,7 @@ private:
     struct section {
         section_context const& context;
         mpi::messenger& messages;
+        transport& by;
         std::function<bool(use_id, microbatch_id)> const& wanted;
         std::function<void(std::span<use_id const>, microbatch_id)> const& contributed;
         loss_sum& evaluation;
@@ -108,9 +114,10 @@ private:
     };
 
     void begin_row(std::span<instruction const> row, std::span<microbatch_work const> work);
+    void run_row(std::vector<instruction> const& row, section const& in);
     void execute(instruction i, section const& in);
     void reduce(instruction i, section const& in);
-    void advance_reductions(mpi::messenger& messages);
+    void advance_reductions(section const& in);
     void begin_forward(instruction i, inflight_item& f, section const& in);
     void end_forward(instruction i, std::span<loss_sum const> losses, section const& in);
     void begin_backward(instruction i, inflight_item& f, section const& in);
@@ -122,15 +129,19 @@ private:
     void weight_gradient(instruction i, inflight_item& f, section const& in);
     void book(std::span<use_id const> uses, microbatch_id item, section const& in);
     void count_contributions(stage& layers, microbatch_id item, layer_id lowest, section const& in);
-    std::span<std::byte const> output_on_host(place_of_stage const& here, inflight_item& f);
+    std::span<std::byte const> output_for_messages(place_of_stage const& here, inflight_item& f);
+    std::span<std::byte> input_for_messages(place_of_stage const& here, inflight_item& f);
     void send(std::vector<stage_neighbour> const& to, mpi::channel kind, int stage, int item, std::span<std::byte const> matrix,
-              inflight_item::tickets& tickets, mpi::messenger& messages);
+              inflight_item::tickets& tickets, transport& by);
     void receive(std::vector<stage_neighbour> const& from, mpi::channel kind, int stage, int item, std::span<std::byte> matrix, inflight_item::tickets& tickets,
-                 mpi::messenger& messages);
+                 transport& by);
     void show_energy();
     void finish(item_key key);
-    void finish(instruction i);
-    inflight_item& item_of(item_key key);
+    inflight_item& item_of(item_key key, section const& in);
+    void take_buffers(std::vector<instruction> const& row, section const& in);
+    std::map<int, std::ptrdiff_t> most_in_flight(std::vector<instruction> const& row) const;
+    template <class Visit>
+    void for_each_item_of(instruction i, Visit const& visit) const;
     void recycle(int stage, inflight_item f);
     place_of_stage& stage_of(int number) { return stages_.at(number); }
     todo& todo_of(item_key key) { return stage_of(key.first).items[static_cast<std::size_t>(key.second)]; }
@@ -143,8 +154,8 @@ private:
         return {job_->config.train.seed, in.context.step, microbatch_of(item), in.context.training, slice_of(item), nullptr, in.context.remainder, in.exchange};
     }
     layer_id lowest_of(stage const& layers, microbatch_id m) const { return std::max(layers.first_layer(), deepest_[at(m)]); }
-    void wait(bool& pending, inflight_item::tickets& tickets, mpi::messenger& messages);
-    void retire(mpi::messenger& messages, bool wait);
+    void wait(bool& pending, inflight_item::tickets& tickets, section const& in);
+    void retire(section const& in, bool wait);
     int message_of(int stage, int item) const;
 
     job const* job_;
@@ -161,6 +172,7 @@ private:
     std::map<item_key, inflight_item> inflight_;
     std::map<int, std::vector<inflight_item>> free_list_;  ///< stage -> buffers of items that are done
     std::vector<std::pair<int, inflight_item>> draining_;  ///< with their stage: done but for their sends
+    bool are_direct_ = false;                              ///< messages reach what items keep, as these have their buffers
     std::deque<reduction> reductions_;                     ///< of the units that this rank holds
     std::deque<reduction_part> parts_;                     ///< what each of them sums
     std::vector<std::vector<reduction*>> by_unit_;

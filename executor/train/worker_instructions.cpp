@@ -26,22 +26,22 @@ void worker::reduce(instruction i, section const& in)
     for (auto* r : by_unit_[at(reduction_of(i))]) {
         if (i.kind == instruction_kind::post_reduction) {
             r->reset();
-            r->post(in.messages);
+            r->post(in.by);
         } else {
             in.messages.wait_until([&] {
-                advance_reductions(in.messages);  // this one, and those that are waited for next
-                return r->advance(in.messages);
+                advance_reductions(in);  // this one, and those that are waited for next
+                return r->advance(in.by);
             });
         }
     }
 }
 
 /// Beside computations and waits.
-void worker::advance_reductions(mpi::messenger& messages)
+void worker::advance_reductions(section const& in)
 {
     for (auto& r : reductions_) {
         if (r.posted()) {
-            r.advance(messages);
+            r.advance(in.by);
         }
     }
 }
@@ -53,7 +53,7 @@ void worker::begin_forward(instruction i, inflight_item& f, section const& in)
     auto& layers = *here.layers;
     auto const m = microbatch_of(i.item);
     auto const slice = slice_of(i.item);
-    wait(f.receiving_input, f.input_received, in.messages);
+    wait(f.receiving_input, f.input_received, in);
     began_ = with_->clock.now();
     if (f.kept == nullptr) {
         f.kept = std::make_unique<activation>(layers.layout());
@@ -65,7 +65,7 @@ void worker::begin_forward(instruction i, inflight_item& f, section const& in)
     }
     if (here.before_is_mine) {
         with_->backend.copy(layers.input(a), stage_of(i.stage - 1).layers->output(*inflight_.at({i.stage - 1, i.item}).kept), layers.input_bytes());
-    } else if (!here.before.empty()) {
+    } else if (!here.before.empty() && !in.by.is_direct()) {
         with_->backend.copy(layers.input(a), f.input.data(), f.input.size());
     }
     if (layers.input_bytes() == 0 || layers.has_loss()) {
@@ -150,13 +150,13 @@ void worker::compute_and_book(stage_item item, section const& in, Compute const&
 
 void worker::begin_backward(instruction i, inflight_item& f, section const& in)
 {
-    wait(f.receiving_gradient, f.gradient_received, in.messages);
-    wait(f.sending_output, f.output_sent, in.messages);  // the backward may write over what was sent
+    wait(f.receiving_gradient, f.gradient_received, in);
+    wait(f.sending_output, f.output_sent, in);  // the backward may write over what was sent
     began_ = with_->clock.now();
     if (auto const& here = stage_of(i.stage); !here.layers->has_loss() && !here.after_is_mine) {
-        f.gradient_in.copy_to_device();
+        f.gradient_in.copy_from_messages();
     }
-    f.gradient_out.resize(stage_of(i.stage).layers->input_bytes());
+    f.gradient_out.resize(stage_of(i.stage).layers->input_bytes(), in.by.is_direct());
 }
 
 /// Whole, or the input gradient alone. @param pool whose threads compute; null: the stage's own
@@ -214,8 +214,8 @@ void worker::overlapped(instruction up, instruction down, section const& in)
         halves_[0] = std::make_unique<tile_pool>(threads / 2);
         halves_[1] = std::make_unique<tile_pool>(threads - threads / 2);
     }
-    auto& forward_item = item_of({up.stage, up.item});
-    auto& backward_item = item_of({down.stage, down.item});
+    auto& forward_item = item_of({up.stage, up.item}, in);
+    auto& backward_item = item_of({down.stage, down.item}, in);
     begin_forward(up, forward_item, in);
     begin_backward(down, backward_item, in);
     auto& layers = *stage_of(up.stage).layers;
@@ -246,12 +246,26 @@ void worker::overlapped(instruction up, instruction down, section const& in)
     end_backward(down, backward_item, in);
 }
 
+/// Where a message leaves the input.
+std::span<std::byte> worker::input_for_messages(place_of_stage const& here, inflight_item& f)
+{
+    auto const size = here.layers->input_bytes();
+    if (!are_direct_) {
+        f.input.resize(size);
+        return {f.input.data(), size};
+    }
+    if (f.kept == nullptr) {
+        f.kept = std::make_unique<activation>(here.layers->layout());
+    }
+    return {static_cast<std::byte*>(here.layers->input(*f.kept)), size};
+}
+
 /// Where a message finds the output.
-std::span<std::byte const> worker::output_on_host(place_of_stage const& here, inflight_item& f)
+std::span<std::byte const> worker::output_for_messages(place_of_stage const& here, inflight_item& f)
 {
     auto const* const output = here.layers->output(*f.kept);
     auto const size = here.layers->output_bytes();
-    if (with_->backend.has_one_memory()) {
+    if (are_direct_) {
         return {static_cast<std::byte const*>(output), size};
     }
     f.output.resize(size);
@@ -260,24 +274,20 @@ std::span<std::byte const> worker::output_on_host(place_of_stage const& here, in
     return {f.output.data(), size};
 }
 
-/// Starts sends between stages: to each member the rows that it has. Where stages meet for every message they are done when the receives have begun, and no
-/// item tells messages apart.
+/// Starts sends between stages: to each member the rows that it has.
 void worker::send(std::vector<stage_neighbour> const& to, mpi::channel kind, int number, int item, std::span<std::byte const> matrix,
-                  inflight_item::tickets& tickets, mpi::messenger& messages)
+                  inflight_item::tickets& tickets, transport& by)
 {
     for (auto const& [rank, rows] : to) {
-        auto const part = rows_in(matrix, rows, rheo::rows(job_->shape()));
-        tickets.push_back(job_->config.run.rendezvous ? messages.send_synchronously(rank, kind, 0, part)
-                                                      : messages.send(rank, kind, message_of(number, item), part));
+        tickets.push_back(by.send(rank, kind, message_of(number, item), rows_in(matrix, rows, rheo::rows(job_->shape()))));
     }
 }
 
 void worker::receive(std::vector<stage_neighbour> const& from, mpi::channel kind, int number, int item, std::span<std::byte> matrix,
-                     inflight_item::tickets& tickets, mpi::messenger& messages)
+                     inflight_item::tickets& tickets, transport& by)
 {
     for (auto const& [rank, rows] : from) {
-        auto const part = rows_in(matrix, rows, rheo::rows(job_->shape()));
-        tickets.push_back(messages.receive(rank, kind, job_->config.run.rendezvous ? 0 : message_of(number, item), part));
+        tickets.push_back(by.receive(rank, kind, message_of(number, item), rows_in(matrix, rows, rheo::rows(job_->shape()))));
     }
 }
 
@@ -288,18 +298,16 @@ void worker::execute(instruction i, section const& in)
         reduce(i, in);
         return;
     }
-    auto& f = item_of({i.stage, i.item});
+    auto& f = item_of({i.stage, i.item}, in);
     auto& here = stage_of(i.stage);
-    auto& messages = in.messages;
     auto const meet = [&](bool& pending, inflight_item::tickets& tickets) {
         if (job_->config.run.rendezvous) {
-            wait(pending, tickets, messages);
+            wait(pending, tickets, in);
         }
     };
     switch (i.kind) {
     case receive_activation:
-        f.input.resize(here.layers->input_bytes());
-        receive(here.before, mpi::channel::activation, i.stage, i.item, {f.input.data(), f.input.size()}, f.input_received, messages);
+        receive(here.before, mpi::channel::activation, i.stage, i.item, input_for_messages(here, f), f.input_received, in.by);
         f.receiving_input = true;
         meet(f.receiving_input, f.input_received);
         break;
@@ -317,13 +325,13 @@ void worker::execute(instruction i, section const& in)
         break;
     }
     case send_activation:
-        send(here.after, mpi::channel::activation, i.stage + 1, i.item, output_on_host(here, f), f.output_sent, messages);
+        send(here.after, mpi::channel::activation, i.stage + 1, i.item, output_for_messages(here, f), f.output_sent, in.by);
         f.sending_output = true;
         meet(f.sending_output, f.output_sent);
         break;
     case receive_gradient:
-        f.gradient_in.resize(here.layers->output_bytes());
-        receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in.host(), f.gradient_received, messages);
+        f.gradient_in.resize(here.layers->output_bytes(), in.by.is_direct());
+        receive(here.after, mpi::channel::gradient, i.stage, i.item, f.gradient_in.for_messages(), f.gradient_received, in.by);
         f.receiving_gradient = true;
         meet(f.receiving_gradient, f.gradient_received);
         break;
@@ -335,7 +343,7 @@ void worker::execute(instruction i, section const& in)
         break;
     case weight_gradient: this->weight_gradient(i, f, in); break;
     case evict:
-        wait(f.sending_output, f.output_sent, messages);
+        wait(f.sending_output, f.output_sent, in);
         here.layers->evict(*f.kept);
         break;
     case recompute:
@@ -345,8 +353,8 @@ void worker::execute(instruction i, section const& in)
         with_->inject.at(fault_phase::recompute, in.context.step, in.context.attempt);
         break;
     case send_gradient:
-        f.gradient_out.copy_to_host();
-        send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out.host(), f.gradient_sent, messages);
+        f.gradient_out.copy_to_messages();
+        send(here.before, mpi::channel::gradient, i.stage - 1, i.item, f.gradient_out.for_messages(), f.gradient_sent, in.by);
         f.sending_gradient = true;
         meet(f.sending_gradient, f.gradient_sent);
         break;

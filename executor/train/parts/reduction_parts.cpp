@@ -2,10 +2,13 @@
 #include "executor/train/parts/reduction_parts.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "rheo/plan/keepers.hpp"
 #include "rheo/plan/tensor_holders.hpp"
+#include "rheo/schedule/transform/reductions.hpp"
 
 namespace rheo::inline v0 {
 
@@ -34,6 +37,28 @@ std::vector<reduction_part> reduction_parts(plan const& where, std::vector<reduc
         }
     }
     return mine;
+}
+
+std::vector<nccl::connection> groups_of(std::deque<reduction_part> const& parts, int layers)
+{
+    std::map<std::vector<rank_id>, std::vector<reduction_part const*>> by_holders;
+    for (auto const& part : parts) {
+        if (part.holders.size() > 1) {
+            by_holders[part.holders].push_back(&part);
+        }
+    }
+    std::vector<nccl::connection> groups;
+    for (auto& [holders, together] : by_holders) {
+        std::sort(together.begin(), together.end(), [&](auto const* a, auto const* b) {
+            return a->unit == b->unit
+                       ? a->number < b->number
+                       : detail::awaited_before(reduction_id{static_cast<std::int32_t>(a->unit)}, reduction_id{static_cast<std::int32_t>(b->unit)}, layers);
+        });
+        std::vector<reduction_id> sums;
+        std::transform(together.begin(), together.end(), std::back_inserter(sums), [](auto const* part) { return reduction_id{part->number}; });
+        groups.push_back(nccl::group(holders, std::move(sums)));
+    }
+    return groups;
 }
 
 }  // namespace rheo::inline v0

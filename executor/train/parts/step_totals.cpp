@@ -23,6 +23,8 @@ void for_each_field(Totals& totals, Fields& fields)
     fields.any(totals.stop_requested);
     fields.any(totals.checkpoint_wanted);
     fields.any(totals.reshape_requested);
+    fields.any(totals.transport_comes_up);
+    fields.any(totals.transport_failed);
     fields.fewest(totals.device_clocks);
     fields.largest(totals.changed_file);
     fields.any(totals.leaving);

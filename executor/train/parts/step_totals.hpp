@@ -52,8 +52,10 @@ struct step_totals {
     bool overflow = false;  ///< a contribution overflowed its scale
     bool stop_requested = false;
     bool checkpoint_wanted = false;
-    bool reshape_requested = false;  ///< `rheo reshape` has requested a change of the plan
-    std::vector<bool> leaving;       ///< member -> it asks to leave after the step
+    bool reshape_requested = false;   ///< `rheo reshape` has requested a change of the plan
+    bool transport_comes_up = false;  ///< communicators of NCCL
+    bool transport_failed = false;    ///< NCCL, for good
+    std::vector<bool> leaving;        ///< member -> it asks to leave after the step
 
     std::optional<not_finite_place> not_finite{};  ///< the first
     std::size_t device_clocks = 0;                 ///< that the device with the fewest has

@@ -52,7 +52,8 @@ constexpr int exchange_count(layer_description const& layer, shard_group const& 
 {
     int count = 0;
     if (!group.is_alone()) {
-        for (auto const& o : shards_of(layer, group).first().ops) {
+        auto const all = shards_of(layer, group);
+        for (auto const& o : all.first().ops) {
             count += o.kind != shard_op_kind::operation || o.own.kind == op_kind::cross_entropy ? 1 : 0;
         }
     }

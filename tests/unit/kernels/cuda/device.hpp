@@ -4,6 +4,8 @@
 // The device that the tests of the CUDA kernels run on: a GPU, or its emulation on the processor. The tests are compiled once and
 // linked with either device.cpp, so it is the same test.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -35,7 +37,7 @@ public:
     {
         guarded_.assign(before_ + size_ + margin / sizeof(T), T{});
         std::memset(static_cast<void*>(guarded_.data()), 0x5b, guarded_.size() * sizeof(T));
-        std::memcpy(static_cast<void*>(guarded_.data() + before_), values.data(), size_ * sizeof(T));
+        std::copy(values.begin(), values.end(), guarded_.begin() + static_cast<std::ptrdiff_t>(before_));
         memory_ = static_cast<T*>(allocate(bytes()));
         copy_to_device(memory_, guarded_.data(), bytes());
     }

@@ -84,14 +84,25 @@ cudaError_t cudaGetLastError()
     return code;
 }
 
+namespace {
+
+/// RHEO_EMULATED_DEVICES: processes with a device each. A process uses one of them.
+int devices()
+{
+    char const* const count = std::getenv("RHEO_EMULATED_DEVICES");
+    return count == nullptr ? 1 : std::atoi(count);
+}
+
+}  // namespace
+
 cudaError_t cudaGetDeviceCount(int* count)
 {
     char const* const absent = std::getenv("RHEO_EMULATED_ABSENT");  // the driver, or the device
-    *count = absent == nullptr ? 1 : 0;
+    *count = absent == nullptr ? devices() : 0;
     return absent == nullptr ? cudaSuccess : said(std::string_view{absent} == "driver" ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
 }
 
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : said(cudaErrorInvalidValue); }
+cudaError_t cudaSetDevice(int device) { return device >= 0 && device < devices() ? cudaSuccess : said(cudaErrorInvalidValue); }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int)
 {
@@ -99,12 +110,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetPCIBusId(char* address, int bytes, int)
+cudaError_t cudaDeviceGetPCIBusId(char* address, int bytes, int device)
 {
-    constexpr char place[] = "0000:01:00.0";
-    if (bytes < static_cast<int>(sizeof place)) {
+    char place[] = "0000:01:00.0";
+    if (bytes < static_cast<int>(sizeof place) || device < 0 || device >= devices()) {
         return said(cudaErrorInvalidValue);
     }
+    place[6] = static_cast<char>('1' + device);
     std::memcpy(address, place, sizeof place);
     return cudaSuccess;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rheo/model/exchange_traffic.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/llama.hpp"
@@ -118,10 +119,24 @@ constexpr bool is_unchanged(layer_description const& layer)
     return same;
 }
 
+constexpr shard_group second_of_two = [] {
+    shard_group group{.members = {}, .self = 1};
+    group.members.push_back({0, 1});
+    group.members.push_back({1, 2});
+    return group;
+}();
+
+constexpr layer_description cut_in_two(layer_description layer)
+{
+    layer.shards = 2;
+    return layer;
+}
+
 static_assert(is_unchanged(block_layer(gpt)) && is_unchanged(fused(block_layer(gpt))) && is_unchanged(embedding_layer(gpt)) &&
               is_unchanged(classifier_layer(gpt)));
 static_assert(is_unchanged(llama_block_layer(llama)) && is_unchanged(llama_embedding_layer(llama)) && is_unchanged(llama_classifier_layer(llama)));
 static_assert(sharding_error(block_layer(gpt), 8).empty() && sharding_error(embedding_layer(gpt), 8).empty());
+static_assert(exchange_count(cut_in_two(block_layer(gpt)), second_of_two) == 4 && exchange_count(block_layer(gpt), {}) == 0);
 static_assert(heads_of(12, 4, 3, 2).queries == shard_range{6, 12} && heads_of(12, 4, 3, 2).keys == shard_range{2, 4});
 static_assert(heads_of(12, 2, 4, 1).queries == shard_range{3, 6} && heads_of(12, 2, 4, 1).keys == shard_range{0, 1} &&
               heads_of(12, 2, 4, 1).shared == shard_range{0, 2});

@@ -2,11 +2,17 @@
 // Units that three ranks sum in many rounds, against sums of all their integers made here: for ties, for some keepers, in any order of units.
 #include "executor/state/reduction.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "executor/host/backend.hpp"
+#include "executor/transport/mpi_transport.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/model/parameter_bytes.hpp"
 #include "rheo/model/state.hpp"
@@ -83,9 +89,74 @@ struct setup {
     }
 };
 
-void check_sums(dtype_policy const& policy)
+/// Sums, in the most obvious way: everything to everyone.
+class summing_transport final : public transport {
+public:
+    explicit summing_transport(mpi::messenger& messages) : messages_{&messages}, by_mpi_{messages, true} {}
+
+    std::map<reduction_id, std::vector<rank_id>> holders;
+    std::size_t sums_made = 0;
+
+    rank_id self() const override { return by_mpi_.self(); }
+    bool is_direct() const override { return true; }
+    bool permits_allocation() const override { return true; }
+    ticket send(rank_id to, mpi::channel kind, int item, std::span<std::byte const> data) override { return by_mpi_.send(to, kind, item, data); }
+    ticket receive(rank_id from, mpi::channel kind, int item, std::span<std::byte> data) override { return by_mpi_.receive(from, kind, item, data); }
+    bool sums() const override { return true; }
+    ticket sum(reduction_id which, std::span<std::int32_t const> mine, std::int32_t* total, bool) override { return begin(which, mine, total); }
+    ticket sum(reduction_id which, std::span<std::int64_t const> mine, std::int64_t* total, bool) override { return begin(which, mine, total); }
+    bool done(ticket which) override
+    {
+        auto& one = all_[which];
+        while (!one.messages.empty() && messages_->done(one.messages.back())) {
+            one.messages.pop_back();
+        }
+        if (one.messages.empty() && one.add) {
+            std::exchange(one.add, {})();
+        }
+        return one.messages.empty();
+    }
+    void abandon() noexcept override {}
+
+private:
+    struct under_way {
+        std::vector<ticket> messages;
+        std::function<void()> add;
+    };
+
+    template <class T>
+    ticket begin(reduction_id which, std::span<T const> mine, T* total)
+    {
+        ++sums_made;
+        auto& one = all_.emplace_back();
+        auto const sent = std::make_shared<std::vector<T>>(mine.begin(), mine.end());
+        auto const arrived = std::make_shared<std::deque<std::vector<T>>>();
+        for (auto const holder : holders.at(which)) {
+            if (holder != self()) {
+                one.messages.push_back(messages_->send(holder, mpi::channel::reduce_sums, which.value, std::span<T const>{*sent}));
+                one.messages.push_back(messages_->receive(holder, mpi::channel::reduce_sums, which.value, std::span{arrived->emplace_back(mine.size())}));
+            }
+        }
+        one.add = [sent, arrived, total] {
+            std::copy(sent->begin(), sent->end(), total);
+            for (auto const& of_one : *arrived) {
+                std::transform(of_one.begin(), of_one.end(), total, total, std::plus<>{});
+            }
+        };
+        return all_.size() - 1;
+    }
+
+    mpi::messenger* messages_;
+    mpi_transport by_mpi_;
+    std::deque<under_way> all_;
+};
+
+void check_sums(dtype_policy const& policy, bool transport_sums = false)
 {
     setup with{policy};
+    mpi_transport by_mpi{with.ranks.messages, true};
+    summing_transport by_sums{with.ranks.messages};
+    transport& by = transport_sums ? static_cast<transport&>(by_sums) : by_mpi;
     auto const self = with.ranks.self();
     std::deque<reduction> reductions;
     for (std::size_t u = 0; u < with.units.size(); ++u) {
@@ -100,6 +171,10 @@ void check_sums(dtype_policy const& policy)
             planned += parameter_bytes_of(with.info.tensors[at(t)].shape, policy, gradient_buffer::joined).reduced;
         }
         CHECK(r.buffer_bytes() == planned);
+        by_sums.holders[reduction_id{static_cast<std::int32_t>(u)}] = holders;
+        if (transport_sums) {
+            reductions.back().prepare_sums();
+        }
     }
     REQUIRE(reductions.size() >= 4);
     for (int repetition = 0; repetition < 2; ++repetition) {  // buffers are used again
@@ -108,11 +183,11 @@ void check_sums(dtype_policy const& policy)
             auto& r = reductions[self.value == 1 ? reductions.size() - 1 - i : i];
             r.reset();
             CHECK_FALSE(r.posted());
-            r.post(with.ranks.messages);
-            r.advance(with.ranks.messages);
+            r.post(by);
+            r.advance(by);
         }
         for (auto& r : reductions) {
-            with.ranks.messages.wait_until([&] { return r.advance(with.ranks.messages); });
+            with.ranks.messages.wait_until([&] { return r.advance(by); });
             auto const& keepers = r.keepers();
             for (auto const t : r.unit().tensors) {
                 if (!std::binary_search(keepers.begin(), keepers.end(), self)) {
@@ -124,6 +199,7 @@ void check_sums(dtype_policy const& policy)
             }
         }
     }
+    CHECK((by_sums.sums_made > 2 * reductions.size()) == transport_sums);  // units are summed in parts
 }
 
 }  // namespace
@@ -131,6 +207,12 @@ void check_sums(dtype_policy const& policy)
 TEST_CASE("reduction: exact in many rounds, in any order of units") { check_sums(fp32); }
 
 TEST_CASE("reduction: sums in 32 bits, exact in many rounds") { check_sums(fp32_i32); }
+
+TEST_CASE("reduction: the same by a transport that sums")
+{
+    check_sums(fp32, true);
+    check_sums(fp32_i32, true);
+}
 
 TEST_CASE("reduction: a tie on one rank is joined piece by piece")
 {
@@ -141,8 +223,9 @@ TEST_CASE("reduction: a tie on one rank is joined piece by piece")
         }
         auto const& unit = with.units.back();
         reduction alone{reduction_id{0}, unit, {rank_id{2}}, with.state};
-        alone.post(with.ranks.messages);
-        REQUIRE(alone.advance(with.ranks.messages));
+        mpi_transport by{with.ranks.messages, true};
+        alone.post(by);
+        REQUIRE(alone.advance(by));
         auto const t = unit.tensors.front();
         auto const& uses = with.info.tensors[at(t)].uses;
         REQUIRE(uses.size() == 2);

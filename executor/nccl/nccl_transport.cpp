@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/nccl/nccl_transport.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor/nccl/error.hpp"
+#include "rheo/units/expects.hpp"
+
+namespace rheo::inline v0::nccl {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// A link's kernels copy; few blocks are enough, and leave room for those of other links, which must run at the same time.
+constexpr int most_blocks_of_link = 2;
+
+constexpr transport::ticket nothing = static_cast<transport::ticket>(-1);  // a message of no bytes
+
+constexpr std::int32_t word_of_link = 0x5248454f;  // what a link carries first
+
+}  // namespace
+
+int most_connections()
+{
+    char const* const given = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    return std::max(0, (given == nullptr ? 8 : std::atoi(given)) - 2);
+}
+
+nccl_transport::nccl_transport(std::shared_ptr<library const> calls, compute_backend& backend, mpi::messenger& messages, std::vector<connection> all)
+    : calls_{std::move(calls)}, backend_{&backend}, messages_{&messages}, words_{backend.own(), 2 * all.size()}
+{
+    expects(std::is_sorted(all.begin(), all.end()), "connections are in the order that all ranks have");
+    for (auto& one : all) {
+        channels_.push_back({.about = std::move(one), .stream = backend.make_stream()});
+    }
+    exchange_ids();
+}
+
+void nccl_transport::exchange_ids()
+{
+    std::vector<mpi::messenger::ticket> messages;
+    for (auto& one : channels_) {
+        auto const& members = one.about.members;
+        std::span<char> const id{one.id.internal};
+        if (members.front() != self()) {
+            messages.push_back(messages_->receive(members.front(), mpi::channel::control, 0, id));
+            continue;
+        }
+        one.id = calls_->new_id();
+        for (std::size_t m = 1; m < members.size(); ++m) {
+            messages.push_back(messages_->send(members[m], mpi::channel::control, 0, std::span<char const>{id}));
+        }
+    }
+    for (auto const message : messages) {
+        messages_->wait(message);
+    }
+}
+
+bool nccl_transport::come_up(seconds patience)
+{
+    while (up_ < channels_.size()) {
+        auto& next = channels_[up_];
+        auto const& about = next.about;
+        if (!next.members) {
+            since_ = clock::now();
+            next.members.emplace(calls_, next.id, static_cast<int>(about.members.size()), about.position_of(self()),
+                                 about.is_group() ? 0 : most_blocks_of_link);
+        }
+        if (!next.members->settled()) {
+            if (seconds const waited{std::chrono::duration<double>(clock::now() - *since_).count()}; patience.count > 0 && waited > patience) {
+                throw error{success, fmt::format("NCCL's communicator of {} has not come up within {:.0f} s", text_of(about), patience.count)};
+            }
+            return false;
+        }
+        ++up_;
+    }
+    return true;
+}
+
+void nccl_transport::prove()
+{
+    std::vector<std::int32_t> words(words_.size());
+    for (std::size_t c = 0; c < channels_.size(); ++c) {
+        words[2 * c] = channels_[c].about.is_group() ? 1 : word_of_link;
+    }
+    backend_->copy(words_.data(), words.data(), words.size() * sizeof(std::int32_t));
+    backend_->wait();
+    std::vector<ticket> operations;
+    for (std::size_t c = 0; c < channels_.size(); ++c) {
+        auto const& about = channels_[c].about;
+        auto* const sent = words_.data() + 2 * c;
+        auto* const received = sent + 1;
+        operations.push_back(about.is_group()                  ? begin(c, {.kind = operation_kind::sum_of_32, .from = sent, .to = received, .count = 1})
+                             : about.members.front() == self() ? begin(c, {.kind = operation_kind::send, .from = sent, .count = sizeof *sent})
+                                                               : begin(c, {.kind = operation_kind::receive, .to = received, .count = sizeof *received}));
+    }
+    for (auto const begun : operations) {
+        messages_->wait_until([&] { return done(begun); });
+    }
+    auto const arrived = copied_from(*backend_, words_.data(), words_.size());
+    for (std::size_t c = 0; c < channels_.size(); ++c) {
+        auto const& about = channels_[c].about;
+        auto const expected = about.is_group() ? static_cast<std::int32_t>(about.members.size()) : about.members.front() == self() ? 0 : word_of_link;
+        if (arrived[2 * c + 1] != expected) {
+            failure_ = fmt::format("NCCL's communicator of {} carries {} in place of {}", text_of(about), arrived[2 * c + 1], expected);
+            messages_->lose();
+        }
+    }
+}
+
+std::size_t nccl_transport::place_of(connection const& link) const
+{
+    auto const found = std::lower_bound(channels_.begin(), channels_.end(), link, [](channel const& a, connection const& b) { return a.about < b; });
+    expects(found != channels_.end() && found->about == link, "ranks exchange what the plan connects");
+    return static_cast<std::size_t>(found - channels_.begin());
+}
+
+std::size_t nccl_transport::group_of(reduction_id which) const
+{
+    auto const found = std::find_if(channels_.begin(), channels_.end(),
+                                    [&](channel const& one) { return std::find(one.about.sums.begin(), one.about.sums.end(), which) != one.about.sums.end(); });
+    expects(found != channels_.end(), "ranks sum what the plan has them hold together");
+    return static_cast<std::size_t>(found - channels_.begin());
+}
+
+transport::ticket nccl_transport::send(rank_id to, mpi::channel kind, int, std::span<std::byte const> data)
+{
+    return begin(place_of(link(self(), to, kind)), {.kind = operation_kind::send, .from = data.data(), .count = data.size()});
+}
+
+transport::ticket nccl_transport::receive(rank_id from, mpi::channel kind, int, std::span<std::byte> data)
+{
+    return begin(place_of(link(from, self(), kind)), {.kind = operation_kind::receive, .to = data.data(), .count = data.size()});
+}
+
+transport::ticket nccl_transport::sum(reduction_id which, std::span<std::int32_t const> mine, std::int32_t* total, bool is_last)
+{
+    return begin(group_of(which),
+                 {.kind = operation_kind::sum_of_32, .from = mine.data(), .to = total, .count = mine.size(), .sums = which, .is_last = is_last});
+}
+
+transport::ticket nccl_transport::sum(reduction_id which, std::span<std::int64_t const> mine, std::int64_t* total, bool is_last)
+{
+    return begin(group_of(which),
+                 {.kind = operation_kind::sum_of_64, .from = mine.data(), .to = total, .count = mine.size(), .sums = which, .is_last = is_last});
+}
+
+transport::ticket nccl_transport::begin(std::size_t at, operation what)
+{
+    if (what.count == 0) {
+        return nothing;
+    }
+    auto which = operations_.size();
+    if (free_.empty()) {
+        operations_.emplace_back();
+    } else {
+        which = free_.back();
+        free_.pop_back();
+    }
+    what.at = at;
+    operations_[which] = what;
+    channels_[at].waiting.push_back(which);
+    advance(channels_[at]);
+    return which;
+}
+
+void nccl_transport::put(channel& at, operation const& what)
+{
+    auto const& members = *at.members;
+    auto const where = at.stream->in_order();
+    switch (what.kind) {
+    case operation_kind::send: return members.send({static_cast<std::byte const*>(what.from), what.count}, 1, where);
+    case operation_kind::receive: return members.receive({static_cast<std::byte*>(what.to), what.count}, 0, where);
+    case operation_kind::sum_of_32:
+        return members.sum(std::span{static_cast<std::int32_t const*>(what.from), what.count}, static_cast<std::int32_t*>(what.to), where);
+    case operation_kind::sum_of_64:
+        return members.sum(std::span{static_cast<std::int64_t const*>(what.from), what.count}, static_cast<std::int64_t*>(what.to), where);
+    }
+}
+
+/// What goes into the stream next, if it is there: messages in their order, the parts of reductions in theirs.
+std::optional<transport::ticket> nccl_transport::next_of(channel& at, std::vector<operation> const& all)
+{
+    auto const found = std::find_if(at.waiting.begin(), at.waiting.end(), [&](ticket which) {
+        return at.about.sums.empty() || all[which].sums.value < 0 || all[which].sums == at.about.sums[at.turn];
+    });
+    if (found == at.waiting.end()) {
+        return std::nullopt;
+    }
+    auto const next = *found;
+    at.waiting.erase(found);
+    if (all[next].is_last) {
+        at.turn = (at.turn + 1) % at.about.sums.size();
+    }
+    return next;
+}
+
+/// Operations go into the stream one by one, as NCCL has done with the call before.
+void nccl_transport::advance(channel& at)
+{
+    try {
+        for (;;) {
+            if (!at.settling) {
+                at.settling = next_of(at, operations_);
+                if (!at.settling) {
+                    return;
+                }
+                put(at, operations_[*at.settling]);
+            }
+            if (!at.members->settled()) {
+                return;
+            }
+            operations_[*std::exchange(at.settling, std::nullopt)].mark = at.stream->mark();
+        }
+    } catch (error const& e) {
+        failure_ = fmt::format("{}: {}", text_of(at.about), e.what());
+        messages_->lose();
+    }
+}
+
+bool nccl_transport::done(ticket which)
+{
+    if (which == nothing) {
+        return true;
+    }
+    auto& one = operations_[which];
+    auto& at = channels_[one.at];
+    advance(at);
+    bool const ended = one.mark && at.stream->passed(*one.mark);
+    try {
+        at.members->settled();  // it is healthy: what has ended has ended whole
+    } catch (error const& e) {
+        failure_ = fmt::format("{}: {}", text_of(at.about), e.what());
+        messages_->lose();
+    }
+    if (ended) {
+        free_.push_back(which);
+    }
+    return ended;
+}
+
+void nccl_transport::abandon() noexcept
+{
+    for (auto& one : channels_) {
+        one.members.reset();
+        one.waiting.clear();
+        one.settling.reset();
+        one.turn = 0;
+    }
+    for (auto& one : channels_) {
+        try {
+            for (auto const last = one.stream->mark(); !one.stream->passed(last);) {
+                std::this_thread::yield();
+            }
+        } catch (std::exception const&) {  // the device itself has failed: nothing runs there any more
+        }
+    }
+    operations_.clear();
+    free_.clear();
+    up_ = 0;
+}
+
+}  // namespace rheo::inline v0::nccl
