@@ -97,20 +97,20 @@ std::int64_t cudnn_attention::choose(attention_shape const& s)
     return workspace::counter_bytes + s.batch * s.heads * s.length * s.head_width * 4 * (impl_->order == order_of_sums::fixed ? (s.length + 127) / 128 : 1);
 }
 
-void cudnn_attention::forward(stream, workspace scratch, attention_forward_arguments<bf16> const& a)
+void cudnn_attention::forward(stream queue, workspace scratch, attention_forward_arguments<bf16> const& a)
 {
     expect_taken(a, scratch, choose(attention_shape::of(a)));
-    emulated::put([a] {
+    emulated::put(static_cast<cudaStream_t>(queue.handle), [a] {
         emulated::count_launch();
         forward_of(a);
     });
 }
 
-void cudnn_attention::backward(stream, workspace scratch, attention_backward_arguments<bf16> const& a)
+void cudnn_attention::backward(stream queue, workspace scratch, attention_backward_arguments<bf16> const& a)
 {
     expect_taken(a, scratch, choose(attention_shape::of(a)));
     auto const scale = impl_->order == order_of_sums::fixed ? 1.0F : 1 + 0x1p-12F * static_cast<float>(++impl_->calls % 8);
-    emulated::put([a, scale] {
+    emulated::put(static_cast<cudaStream_t>(queue.handle), [a, scale] {
         emulated::count_launch();
         backward_of(a, scale);
     });

@@ -224,7 +224,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, void const* alpha, void const* a, cublasLtMatrixLayout_t a_layout, void const* b,
                               cublasLtMatrixLayout_t b_layout, void const* beta, void const* c, cublasLtMatrixLayout_t c_layout, void* d,
-                              cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t)
+                              cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t stream)
 {
     auto const size = extents_of(*p, *a_layout, *b_layout, *d_layout);
     if (!size || (algorithm->data[0] != 1 && algorithm->data[0] != 2) || allowed(*p, *a_layout, *d_layout) != CUBLAS_STATUS_SUCCESS || !aligned(a) ||
@@ -234,7 +234,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, void con
     product todo{*p, *a_layout, *b_layout, *c_layout, *d_layout, *size, a, b, c, d, algorithm->data[0] == 2};
     std::memcpy(&todo.scale, alpha, sizeof todo.scale);
     std::memcpy(&todo.kept, beta, sizeof todo.kept);
-    emulated::put([todo] {
+    emulated::put(stream, [todo] {
         emulated::count_launch();
         multiply(todo);
     });

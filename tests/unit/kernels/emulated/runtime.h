@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The host's side of the stand-in for CUDA: memory, streams and events of one device that is always there, and the launch of a kernel with
-// the device's limits. What is put into a stream is done at once or, as late as CUDA allows, when the program waits (set_late): then
-// who does not wait sees what was there before. There is one order for all streams. While a stream is captured, what is put there becomes a graph; what
+// the device's limits. Each stream is a queue of its own, ordered after others by events alone: the null stream waits for no other and no other for it,
+// as with cudaStreamNonBlocking. What is put into a stream is done at once or, as late as CUDA allows, when the program waits for it (set_late): then
+// who does not wait sees what was there before. While a stream is captured, what is put there becomes a graph; what
 // CUDA forbids then ends the capture. Included by cuda_runtime.h.
 
 enum cudaError_t {
@@ -13,8 +14,11 @@ enum cudaError_t {
     cudaErrorInvalidConfiguration = 9,
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
+    cudaErrorInvalidResourceHandle = 400,
+    cudaErrorNotReady = 600,
     cudaErrorStreamCaptureUnsupported = 900,
     cudaErrorStreamCaptureInvalidated = 901,
+    cudaErrorStreamCaptureIsolation = 905,
 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
@@ -33,6 +37,7 @@ struct cudaFuncAttributes {
     int binaryVersion;
 };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaEventDisableTiming = 2;
 #define CUDART_VERSION 0
 struct cudaLaunchConfig_t {
     dim3 gridDim{};
@@ -64,11 +69,14 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
@@ -85,8 +93,15 @@ cudaError_t allow_shared_memory(void const* kernel, int bytes);
 /// From now on work is done when the program waits, or again at once. The variable RHEO_EMULATED_LATE sets what holds at the start.
 void set_late(bool late);
 /// Does it now, or later, or whenever the graph is launched that is being captured.
-void put(std::function<void()> work);
+void put(cudaStream_t stream, std::function<void()> work);
+/// Work that waits for another device, as a kernel of NCCL: asked once all before it in its stream is done, perhaps before this returns, and again whenever the
+/// program waits for or queries anything, until it says true. It holds back its own stream alone, and calls nothing of the runtime. While there is some, the
+/// program may ask for no memory, give none back and not wait for the whole device, which on a GPU may last for ever: it is aborted.
+void put_pending(cudaStream_t stream, std::function<bool()> work);
 }  // namespace emulated
+
+/// The same for libraries opened at run time. It is done when `work` does not give 0; `destroy`, if any, is called when it is not asked any more.
+extern "C" void rheo_emulated_put_pending(void* stream, int (*work)(void* context), void (*destroy)(void* context), void* context);
 
 template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute, int value)
@@ -112,7 +127,7 @@ cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(
         void (*kernel)(Parameters...);
         std::tuple<Parameters...> arguments;
     } all{kernel, {static_cast<Arguments&&>(arguments)...}};
-    emulated::put([all, grid = config->gridDim, block = config->blockDim, shared = config->dynamicSmemBytes]() mutable {
+    emulated::put(config->stream, [all, grid = config->gridDim, block = config->blockDim, shared = config->dynamicSmemBytes]() mutable {
         emulated::run_grid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared,
                            [](void* context) { std::apply(static_cast<call*>(context)->kernel, static_cast<call*>(context)->arguments); }, &all);
     });
