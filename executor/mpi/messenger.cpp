@@ -102,8 +102,10 @@ void messenger::pause(polling& pace)
     beat();
     ++work_.polls;
     if (pace.pause()) {
-        int arrived = 0;  // the MPI learns of losses only in calls of its own, and what is waited for need not be a message
-        expect_success(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, generation_->data().handle(), &arrived, MPI_STATUS_IGNORE), "MPI_Iprobe");
+        // the MPI learns of losses in calls that make progress, and what is waited for need not be a message; from itself, because others may be known to be lost
+        int arrived = 0;
+        expect_success(MPI_Iprobe(generation_->address_of(generation_->self), MPI_ANY_TAG, generation_->data().handle(), &arrived, MPI_STATUS_IGNORE),
+                       "MPI_Iprobe");
         throw_if_failed();
     }
 }

@@ -232,7 +232,7 @@ bool nccl_transport::done(ticket which)
     }
     auto& one = operations_[which];
     auto& at = channels_[one.at];
-    advance(at);
+    std::for_each(channels_.begin(), channels_.end(), [this](channel& each) { advance(each); });  // others may wait for what is not in a stream yet
     bool const ended = one.mark && at.stream->passed(*one.mark);
     try {
         at.members->settled();  // it is healthy: what has ended has ended whole

@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# transport.sh <rheo> <work folder> <folder of libnccl.so.2>    trainings on emulated devices that exchange by a stand-in for NCCL: the digest is that of one
-# rank, for schedules, dtypes, what NCCL does, and ranks that are killed at any phase; what it cannot do is an error, or left to the MPI.
+# transport.sh <rheo> <work folder> <folder of libnccl.so.2> <part>    trainings on emulated devices that exchange by a stand-in for NCCL
+# (tests/unit/executor/nccl): the digest is that of one rank. Parts:
+#   plans     dtypes, schedules, a plan that changes while the job runs
+#   losses    ranks that are killed at any phase, also while communicators come up
+#   failures  what NCCL reports or never does, and what it cannot be used for: an error, or the MPI goes on
 set -u
 rheo=$1
 standin=$3
+part=$4
 # shellcheck source=tests/support/jobs.sh
 . "$(dirname "$0")/../../support/jobs.sh"
 begin_in "$2" <<'END'
@@ -17,23 +21,104 @@ run.device = "cuda"
 END
 sed -i 's/^model.width = 32/model.width = 16/; s/^model.blocks = 3/model.blocks = 2/; s/^model.context = 32/model.context = 12/; s/^train.microbatches = 6/train.microbatches = 4/' job.toml
 export RHEO_EMULATED_DEVICES=8
-by_nccl() { # <run folder> <ranks> [arguments]
+mode=
+by_nccl() { # <run folder> <ranks> [arguments]: NCCL does what $mode says
   local folder=$1 ranks=$2
   shift 2
-  LD_LIBRARY_PATH="$standin:${LD_LIBRARY_PATH:-}" RHEO_STANDIN_NCCL="${mode:-} log=$PWD/$folder.log" train "$folder" "$ranks" --set 'run.transport="nccl"' "$@"
+  LD_LIBRARY_PATH="$standin:${LD_LIBRARY_PATH:-}" RHEO_STANDIN_NCCL="$mode log=$PWD/$folder.log" train "$folder" "$ranks" --set 'run.transport="nccl"' "$@"
 }
 alone=(--set plan.pipelines=[1] --set plan.failures=0)
-declare -A keys=([fp32]="train.sums=\"int64\"" [bf16]="train.dtype=bf16" [rows]="train.sums=\"int32\"")
-ends_the_same() { # <run folder> <kind> <exit code>: with the digest of one rank, and NCCL has summed
-  expect "$1 ends" 0 "$3"
-  expect "$1: the digest" "$(value digest "$2-one")" "$(value digest "$1")"
+same() { # <run folder> <exit code> [run of one rank]
+  expect "$1 ends" 0 "$2"
+  expect "$1: the digest" "$(value digest "${3:-one}")" "$(value digest "$1")"
 }
-uses() { # <run folder> <operation>: NCCL has performed it, or the second argument is none
-  expect "$1: NCCL performs $2" yes "$(grep -q "$2" "$1.log" 2>/dev/null && echo yes)"
+performs() { # <run folder>: NCCL sends and sums
+  for operation in message all_reduce; do
+    expect "$1: NCCL performs $operation" yes "$(grep -q " $operation " "$1.log" 2>/dev/null && echo yes)"
+  done
 }
-for kind in fp32 bf16 rows; do
-  train "$kind-one" 1 --set "${keys[$kind]}" "${alone[@]}"
-  by_nccl "$kind-pipelines" 4 --set "${keys[$kind]}"
-  ends_the_same "$kind-pipelines" "$kind" $?
-  for operation in Send Recv AllReduce; do uses "$kind-pipelines" "$operation"; done
-done
+says() { # <run folder> <text>: a line of its output has the text
+  expect "$1 says: $2" yes "$(grep -q "$2" "$1.out" && echo yes)"
+}
+train one 1 "${alone[@]}"
+expect "one rank ends" 0 $?
+
+if [[ $part == plans ]]; then
+  export RHEO_EMULATED_LATE=1
+  by_nccl pipelines 4
+  same pipelines $?
+  performs pipelines
+  as_planned pipelines
+  says pipelines 'NCCL 2.28.9 moves activations and gradients from the next step on'
+  for kind in train.dtype=bf16 train.sums=int32; do
+    train "$kind-one" 1 "${alone[@]}" --set "$kind"
+    by_nccl "$kind" 4 --set "$kind"
+    same "$kind" $? "$kind-one"
+    performs "$kind"
+  done
+  mode=in_progress=3
+  for schedule in zb-h1 dualpipe gpipe; do
+    by_nccl "$schedule" 4 --set "plan.schedule=$schedule" --set plan.pipelines=[2,2]
+    same "$schedule" $?
+    performs "$schedule"
+  done
+  mode=
+  by_nccl uneven 3 --set plan.pipelines=[2,1] --set plan.recompute=true
+  same uneven $?
+  performs uneven
+  by_nccl sharded 4 --set plan.optimizer_shards=true --set plan.pipelines=[1,1,2]
+  same sharded $?
+  by_nccl changed 4 --set 'plan.changes=["3: pipelines=[3,1]"]'
+  same changed $?
+  performs changed
+fi
+
+if [[ $part == losses ]]; then
+  number=0
+  for fault in kill:1@1:forward kill:2@2:backward kill:3@3:forward kill:0@3:backward kill:1@4:reduce kill:2@4:decide kill:3@4:commit kill:0@5:idle kill:1@5:backward; do
+    if ((number % 3 == 2)); then mode=remote_error; else mode=; fi
+    if ((number % 2)); then export RHEO_EMULATED_LATE=1; else unset RHEO_EMULATED_LATE; fi
+    number=$((number + 1))
+    by_nccl "$fault" 4 --inject "$fault"
+    same "$fault" $?
+    expect "$fault: one recovery" 1 "$(grep -c '"kind":"recovery"' "$fault/metrics.jsonl")"
+  done
+  by_nccl twice 5 --set plan.pipelines=[2,3] --inject kill:4@3:backward --inject kill:0@5:forward --inject kill:1@5:recompute --set train.steps=7
+  same twice $?
+  performs twice
+fi
+
+if [[ $part == failures ]]; then
+  mode=init_never
+  by_nccl never 2 --set plan.pipelines=[1,1] --set run.watchdog.start_s=5 --set train.steps=200
+  expect "NCCL never comes up" 5 $?
+  says never 'rank 0: run.transport = "nccl": NCCL.s communicator of ranks 0 and 1 has not come up within 5 s'
+  by_nccl never-auto 2 --set plan.pipelines=[1,1] --set run.watchdog.start_s=5 --set train.steps=60 --set 'run.transport="auto"'
+  expect "the MPI goes on" 0 $?
+  says never-auto 'messages go through the processor from here on: NCCL.s communicator of ranks 0 and 1 has not come up'
+  mode=init_fails
+  by_nccl fails 2 --set plan.pipelines=[1,1]
+  expect "NCCL fails" 5 $?
+  says fails 'rank 0: run.transport = "nccl": ncclComm'
+  mode=
+  RHEO_EMULATED_DEVICES=1 by_nccl shared 2 --set plan.pipelines=[1,1]
+  expect "a device of two ranks" 5 $?
+  says shared 'ranks 0 and 1 share a device, which NCCL 2.28.9 does not permit'
+  RHEO_EMULATED_DEVICES=1 by_nccl shared-auto 2 --set plan.pipelines=[1,1] --set 'run.transport="auto"'
+  same shared-auto $?
+  says shared-auto 'messages go through the processor: ranks 0 and 1 share a device'
+  RHEO_STANDIN_NCCL_VERSION=23007 NCCL_MULTI_RANK_GPU_ENABLE=1 RHEO_EMULATED_DEVICES=1 by_nccl later 2 --set plan.pipelines=[1,1]
+  same later $?
+  expect "NCCL 2.30 serves two ranks of a device" yes "$(grep -q all_reduce later.log && echo yes)"
+  RHEO_STANDIN_NCCL_VERSION=22000 by_nccl older 2 --set plan.pipelines=[1,1]
+  expect "an older NCCL" 5 $?
+  says older 'is NCCL 2.20.0; 2.27.3 or later is needed'
+  LD_LIBRARY_PATH="$standin:${LD_LIBRARY_PATH:-}" "$RHEO_MPIRUN" "${flags[@]}" -n 1 "$rheo" train job.toml --set run.folder=mixed --set plan.pipelines=[1,1] --set 'run.transport="nccl"' : \
+    -n 1 -x RHEO_STANDIN_NCCL_VERSION=23007 "$rheo" train job.toml --set run.folder=mixed --set plan.pipelines=[1,1] --set 'run.transport="nccl"' >mixed.out 2>&1
+  expect "ranks with different ones" 5 $?
+  says mixed 'rank 0 has NCCL 2.28.9 and rank 1 has NCCL 2.30.7: all ranks must have the same'
+  train host 1 "${alone[@]}" --set run.device=cpu --set 'run.transport="nccl"'
+  expect "NCCL without a device" 2 $?
+  says host 'run.transport = "nccl" moves what lies on GPUs'
+fi
+exit $((failures > 0))
