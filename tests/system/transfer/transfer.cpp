@@ -22,6 +22,7 @@
 #include "executor/state/copy_digest.hpp"
 #include "executor/state/reduction.hpp"
 #include "executor/state/transfer.hpp"
+#include "executor/transport/mpi_transport.hpp"
 #include "executor/train/parts/safety_copying.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
@@ -273,10 +274,11 @@ std::deque<reduction> reduced(mpi::messenger& messages, std::vector<reduction_un
         fill(state.accumulator(use), at(use), giver);
     }
     std::deque<reduction> all;
+    mpi_transport by{messages, state.backend().has_one_memory()};
     for (std::size_t u = 0; u < units.size(); ++u) {
         auto& one = all.emplace_back(reduction_id{static_cast<std::int32_t>(u)}, units[u], std::vector{messages.members().self}, state);
-        one.post(messages);
-        messages.wait_until([&] { return one.advance(messages); });
+        one.post(by);
+        messages.wait_until([&] { return one.advance(by); });
     }
     return all;
 }
