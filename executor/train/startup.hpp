@@ -18,7 +18,7 @@
 #include "executor/records/earlier_run.hpp"
 #include "executor/records/energy_account.hpp"
 #include "executor/records/run_lock.hpp"
-#include "executor/train/agreed_transport.hpp"
+#include "executor/train/parts/agreed_transport.hpp"
 #include "executor/train/run.hpp"
 #include "rheo/recover/action.hpp"
 #include "rheo/tensor/collection.hpp"

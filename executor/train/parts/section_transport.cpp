@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/train/parts/section_transport.hpp"
 
-#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,43 +18,31 @@ section_transport::section_transport(std::shared_ptr<nccl::library const> librar
 void section_transport::begin_plan(std::vector<nccl::connection> all)
 {
     by_nccl_.reset();
-    state_ = state::planned;
+    state_ = state::asked;
     all_ = std::move(all);
 }
 
-void section_transport::generation_ended(bool lost_members) noexcept
+void section_transport::generation_ended(bool lost_members)
 {
     if (by_nccl_ != nullptr && !lost_members && !by_nccl_->failure().empty()) {
-        fail(by_nccl_->failure());
+        failure_ = by_nccl_->failure();
     }
     by_nccl_.reset();
-    state_ = state::planned;
-}
-
-void section_transport::fail(std::string const& why) noexcept
-{
-    try {
-        failure_ = why;
-    } catch (std::bad_alloc const&) {
-        failure_ = "?";
-    }
+    state_ = state::asked;
 }
 
 void section_transport::begin_section(mpi::messenger& messages)
 {
-    if (library_ == nullptr) {
-        return;
-    }
-    if (state_ == state::planned && failure_.empty()) {
+    if (state_ == state::planned) {
         try {
             by_nccl_ = std::make_unique<nccl::nccl_transport>(library_, *backend_, messages, all_);
             state_ = state::coming_up;
             if (std::ssize(all_) > nccl::most_connections()) {
-                fail(fmt::format("the plan connects this rank {} times, and CUDA_DEVICE_MAX_CONNECTIONS leaves {} streams for that", all_.size(),
-                                 nccl::most_connections()));
+                failure_ = fmt::format("the plan connects this rank {} times, and CUDA_DEVICE_MAX_CONNECTIONS leaves {} streams for that", all_.size(),
+                                       nccl::most_connections());
             }
         } catch (nccl::error const& e) {  // members of its connections wait for names
-            fail(e.what());
+            failure_ = e.what();
             messages.lose();
         }
     }
@@ -66,15 +53,15 @@ void section_transport::begin_section(mpi::messenger& messages)
     }
 }
 
-void section_transport::poll() noexcept
+void section_transport::poll()
 {
     if (state_ != state::coming_up || !failure_.empty()) {
         return;
     }
     try {
         state_ = by_nccl_->come_up(patience_) ? state::up : state::coming_up;
-    } catch (std::exception const& e) {
-        fail(e.what());
+    } catch (nccl::error const& e) {
+        failure_ = e.what();
     }
 }
 
@@ -86,12 +73,14 @@ void section_transport::settle(bool any_is_coming_up, bool any_has_failed, bool 
     if (any_has_failed) {
         auto const why = failure_.empty() ? std::string{"it has failed on another rank"} : failure_;
         by_nccl_.reset();
-        state_ = state::planned;
+        state_ = state::asked;
         library_.reset();
         if (required_) {
             throw exit_error{exit_code::environment, fmt::format("run.transport = \"nccl\": {}", why)};
         }
         record_->note(fmt::format("messages go through the processor from here on: {}", why));
+    } else if (state_ == state::asked) {
+        state_ = state::planned;
     } else if (state_ == state::up && !any_is_coming_up) {
         state_ = state::settled;
         if (std::exchange(required_, false) && is_reporter) {

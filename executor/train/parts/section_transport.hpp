@@ -22,15 +22,15 @@ public:
     /// A plan comes into force, with what it connects this rank to. @pre no section is at work
     void begin_plan(std::vector<nccl::connection> all);
     /// @param lost_members no: if NCCL has failed, then by itself
-    void generation_ended(bool lost_members) noexcept;
+    void generation_ended(bool lost_members);
 
     /// All members begin a section of a whole step. @throws mpi::peer_lost
     void begin_section(mpi::messenger& messages);
     /// What comes up goes on. Never waits.
-    void poll() noexcept;
+    void poll();
 
     // What a step's reduction takes of this rank, and gives of all.
-    bool is_coming_up() const { return library_ != nullptr && (state_ == state::planned || state_ == state::coming_up); }
+    bool is_coming_up() const { return library_ != nullptr && (state_ == state::asked || state_ == state::planned || state_ == state::coming_up); }
     bool has_failed() const { return !failure_.empty(); }
     /// A step is settled. @throws exit_error where NCCL is required and fails, on all ranks
     void settle(bool any_is_coming_up, bool any_has_failed, bool is_reporter);
@@ -40,14 +40,13 @@ public:
 
 private:
     enum class state : std::uint8_t {
-        planned,    ///< nothing is begun
+        asked,      ///< a step's reduction will say whether NCCL has failed on any rank
+        planned,    ///< on none; nothing is begun
         coming_up,  ///< some communicators
         up,         ///< all of this rank
         settled,    ///< all of all ranks
         in_use,
     };
-
-    void fail(std::string const& why) noexcept;
 
     std::shared_ptr<nccl::library const> library_;
     compute_backend* backend_;
@@ -56,7 +55,7 @@ private:
     seconds patience_;
     std::vector<nccl::connection> all_;
     std::unique_ptr<nccl::nccl_transport> by_nccl_;
-    state state_ = state::planned;
+    state state_ = state::asked;
     std::string failure_;  ///< for good
 };
 

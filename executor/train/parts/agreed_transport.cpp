@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/train/agreed_transport.hpp"
+#include "executor/train/parts/agreed_transport.hpp"
 
 #include <cstdlib>
 #include <fstream>
