@@ -149,6 +149,9 @@ void trainer::reduce_totals(run_section const& action, std::int64_t contributed_
     add_energy(totals, metered, counted);
     auto const reduced_at = with_->clock.now();
     all_reduce(*messages_, totals);
+    if (totals.transport_failed) {
+        transport_.share_failure(*messages_);
+    }
     sweep_.reduced(totals, counted, reduced_at);
     if (with_->energies != nullptr) {
         now.energy = with_->energies->update(members, totals.meter_known, totals.meter_count);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "executor/nccl/error.hpp"
+#include "executor/state/collectives.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -65,20 +66,28 @@ void section_transport::poll()
     }
 }
 
+void section_transport::share_failure(mpi::messenger& messages)
+{
+    for (auto const& letters : all_gather(messages, std::vector<std::int64_t>(failure_.begin(), failure_.end()))) {
+        if (failure_.empty()) {
+            failure_.assign(letters.begin(), letters.end());
+        }
+    }
+}
+
 void section_transport::settle(bool any_is_coming_up, bool any_has_failed, bool is_reporter)
 {
     if (library_ == nullptr) {
         return;
     }
     if (any_has_failed) {
-        auto const why = failure_.empty() ? std::string{"it has failed on another rank"} : failure_;
         by_nccl_.reset();
         state_ = state::asked;
         library_.reset();
         if (required_) {
-            throw exit_error{exit_code::environment, fmt::format("run.transport = \"nccl\": {}", why)};
+            throw exit_error{exit_code::environment, fmt::format("run.transport = \"nccl\": {}", failure_)};
         }
-        record_->note(fmt::format("messages go through the processor from here on: {}", why));
+        record_->note(fmt::format("messages go through the processor from here on: {}", failure_));
     } else if (state_ == state::asked) {
         state_ = state::planned;
     } else if (state_ == state::up && !any_is_coming_up) {

@@ -32,6 +32,8 @@ public:
     // What a step's reduction takes of this rank, and gives of all.
     bool is_coming_up() const { return library_ != nullptr && (state_ == state::asked || state_ == state::planned || state_ == state::coming_up); }
     bool has_failed() const { return !failure_.empty(); }
+    /// NCCL has failed on some rank: all learn why. @throws mpi::peer_lost
+    void share_failure(mpi::messenger& messages);
     /// A step is settled. @throws exit_error where NCCL is required and fails, on all ranks
     void settle(bool any_is_coming_up, bool any_has_failed, bool is_reporter);
 
