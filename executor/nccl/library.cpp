@@ -4,24 +4,25 @@
 #include <dlfcn.h>
 
 #include "executor/nccl/error.hpp"
+#include "kernels/cuda/library.hpp"
 
 namespace rheo::inline v0::nccl {
 
 namespace {
 
+#ifdef RHEO_NCCL_FILE
+constexpr char const* configured_file = RHEO_NCCL_FILE;
+#else
+constexpr char const* configured_file = nullptr;
+#endif
+
 void* opened(std::string const& name)
 {
-    auto* found = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    std::string const why = found == nullptr ? ::dlerror() : "";
-#ifdef RHEO_NCCL_FILE
-    if (found == nullptr && name == library::default_name) {
-        found = ::dlopen(RHEO_NCCL_FILE, RTLD_NOW | RTLD_LOCAL);
+    try {
+        return cuda::opened_library(name, name == library::default_name ? configured_file : nullptr, "transport by NCCL is that of");
+    } catch (cuda::error const& e) {
+        throw error{success, e.what()};
     }
-#endif
-    if (found == nullptr) {
-        throw error{success, "NCCL cannot be opened: " + why};
-    }
-    return found;
 }
 
 }  // namespace

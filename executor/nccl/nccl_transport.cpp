@@ -264,7 +264,6 @@ void nccl_transport::abandon() noexcept
     }
     operations_.clear();
     free_.clear();
-    up_ = 0;
 }
 
 }  // namespace rheo::inline v0::nccl

@@ -167,6 +167,15 @@ std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std:
     return result;
 }
 
+std::vector<std::string> gather_texts(mpi::messenger& messages, std::string const& mine)
+{
+    std::vector<std::string> all;
+    for (auto const& letters : all_gather(messages, std::vector<std::int64_t>(mine.begin(), mine.end()))) {
+        all.emplace_back(letters.begin(), letters.end());
+    }
+    return all;
+}
+
 void broadcast(mpi::messenger& messages, std::vector<std::int64_t>& words) { pass_down(messages, tree{messages}, words); }
 
 void broadcast(mpi::messenger& messages, std::string& text)

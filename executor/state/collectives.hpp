@@ -33,6 +33,9 @@ void wait_for_all(mpi::messenger& messages);
 /// The value of each member, by position. @throws mpi::peer_lost
 std::vector<std::vector<std::int64_t>> all_gather(mpi::messenger& messages, std::span<std::int64_t const> mine);
 
+/// The text of each member, by position. @throws mpi::peer_lost
+std::vector<std::string> gather_texts(mpi::messenger& messages, std::string const& mine);
+
 /// The value of the first member. @throws mpi::peer_lost
 void broadcast(mpi::messenger& messages, std::vector<std::int64_t>& words);
 /// The text of the first member. @throws mpi::peer_lost

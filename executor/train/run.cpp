@@ -375,7 +375,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
                                        .device = power.device.get(),
                                        .frontiers = power.clocks.get(),
                                        .energies = energies ? &*energies : nullptr,
-                                       .nccl = begun.nccl.library});
+                                       .nccl = begun.by_nccl ? begun.nccl.library : nullptr});
         generation->id = generation_id{launch.last.value + 1};
         auto const end = train(training, about, *services, generation, begun, first, launched, options.stop_on_signals);
         conclude(*training, end, launch.launch, config, *record, watch, result);

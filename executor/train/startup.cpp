@@ -13,6 +13,7 @@
 #include "executor/checkpoint/checkpoint_resume.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/faults/fence.hpp"
+#include "executor/os/boot_id.hpp"
 #include "executor/records/records.hpp"
 #include "executor/state/collectives.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -39,10 +40,9 @@ startup_error compare_lines(mpi::messenger& messages, std::vector<fingerprint_li
                                                             members[r].value, members[0].value)};
             }
             if (all[r][i] != all[0][i]) {  // found alike by all, so all print what they have
-                auto const values = all_gather(messages, std::vector<std::int64_t>(lines[i].value.begin(), lines[i].value.end()));
-                auto const value = [&](std::size_t of) { return std::string(values[of].begin(), values[of].end()); };
-                return {exit_code::environment, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].name, value(0),
-                                                            members[0].value, value(r), members[r].value)};
+                auto const values = gather_texts(messages, lines[i].value);
+                return {exit_code::environment, fmt::format("{} is {} on rank {} and {} on rank {}: all ranks must have the same", lines[i].name, values[0],
+                                                            members[0].value, values[r], members[r].value)};
             }
         }
     }
@@ -52,10 +52,8 @@ startup_error compare_lines(mpi::messenger& messages, std::vector<fingerprint_li
 /// Names the steady clock that this process reads: processes with the same name read the same one.
 std::int64_t steady_clock_name()
 {
-    std::string boot;
-    std::getline(std::ifstream{"/proc/sys/kernel/random/boot_id"}, boot);
     std::error_code unknown;  // a kernel without namespaces of time has one clock
-    return static_cast<std::int64_t>(hash_text(boot + std::filesystem::read_symlink("/proc/self/ns/time", unknown).string()));
+    return static_cast<std::int64_t>(hash_text(boot_id() + std::filesystem::read_symlink("/proc/self/ns/time", unknown).string()));
 }
 
 /// The first member looks at the run folder and names the launch; the others check that they see the same folder.
@@ -91,8 +89,7 @@ startup_error agree_on_launch(mpi::messenger& messages, std::filesystem::path co
 std::string message_about_clocks(mpi::messenger& messages, std::string const& mine)
 {
     std::vector<std::pair<std::int64_t, std::string>> counts;
-    for (auto const& word : all_gather(messages, std::vector<std::int64_t>(mine.begin(), mine.end()))) {
-        std::string const text(word.begin(), word.end());
+    for (auto const& text : gather_texts(messages, mine)) {
         auto const found = std::find_if(counts.begin(), counts.end(), [&](auto const& c) { return c.second == text; });
         ++(found != counts.end() ? *found : counts.emplace_back(0, text)).first;
     }
@@ -341,7 +338,7 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
         }
     }
     share_notes(messages, begun.notes);
-    begun.nccl.library = moves.by_nccl ? begun.nccl.library : nullptr;
+    begun.by_nccl = moves.by_nccl;
     if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch)) {
         mine = lowest ? bad : startup_error{};
         return bad;

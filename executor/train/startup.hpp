@@ -53,7 +53,8 @@ struct startup {
     std::optional<ended_run> ended{};  ///< the run had committed all its steps, and nothing is left to do
     std::string device{};              ///< in: this rank's device, for people
     std::string clock_permission{};    ///< in: by whose permission on this rank; empty: its clock is left alone
-    nccl_offer nccl{};                 ///< in: what this rank has; out: none where data go by MPI
+    nccl_offer nccl{};                 ///< in: what this rank has
+    bool by_nccl = false;              ///< data between devices go by it
 };
 
 /// One try at beginning, by all members of the messenger's generation.

@@ -40,12 +40,9 @@ void look_for_checkpoint(std::string const& folder, records& record, std::vector
 /// The one text that a rank has, on every rank: the reporter needs it.
 std::string broadcast_from_holder(mpi::messenger& messages, std::string const& mine)
 {
-    auto const all = all_gather(messages, std::vector<std::int64_t>(mine.begin(), mine.end()));
     std::string text;
-    for (auto const& words : all) {
-        for (auto const word : words) {
-            text += static_cast<char>(word);
-        }
+    for (auto const& part : gather_texts(messages, mine)) {
+        text += part;
     }
     return text;
 }

@@ -214,7 +214,7 @@ protocol_event trainer::perform(update_state const& action)
     bool const redone = action.found == outcome::redo;
     checkpoints_.agreed(action.consents);
     changes_.settled(step_id{step.value + 1}, is_reporter());
-    transport_.settle(attempt_.totals.transport_comes_up, attempt_.totals.transport_failed, is_reporter());
+    transport_.settle(attempt_.totals.transport_comes_up, attempt_.totals.transport_failed);
     if (commits) {
         optimizer_.update(step, attempt_.totals, worker_->reductions(), copies_.gradients());
     }

@@ -2,40 +2,23 @@
 #include "executor/train/parts/agreed_transport.hpp"
 
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "executor/nccl/error.hpp"
+#include "executor/os/boot_id.hpp"
 #include "executor/state/collectives.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
-/// The same on the ranks of a host, and on no others.
-std::string host_name()
-{
-    std::string boot;
-    std::getline(std::ifstream{"/proc/sys/kernel/random/boot_id"}, boot);
-    return boot;
-}
-
 bool shares_devices(int version)
 {
     char const* const enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
     return version >= nccl::library::shares_devices_from && enabled != nullptr && std::string_view{enabled} == "1";
-}
-
-std::vector<std::string> gather_texts(mpi::messenger& messages, std::string const& mine)
-{
-    std::vector<std::string> all;
-    for (auto const& letters : all_gather(messages, std::vector<std::int64_t>(mine.begin(), mine.end()))) {
-        all.emplace_back(letters.begin(), letters.end());
-    }
-    return all;
 }
 
 }  // namespace
@@ -48,7 +31,7 @@ nccl_offer offer_nccl(run_config const& config, compute_backend const& backend)
     }
     try {
         offer.library = std::make_shared<nccl::library const>();
-        offer.device = host_name() + ' ' + backend.device_address();
+        offer.device = boot_id() + ' ' + backend.device_address();
     } catch (nccl::error const& e) {
         offer.why = e.what();
     }

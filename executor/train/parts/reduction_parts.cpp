@@ -52,7 +52,7 @@ std::vector<nccl::connection> groups_of(std::deque<reduction_part> const& parts,
         std::sort(together.begin(), together.end(), [&](auto const* a, auto const* b) {
             return a->unit == b->unit
                        ? a->number < b->number
-                       : detail::awaited_before(reduction_id{static_cast<std::int32_t>(a->unit)}, reduction_id{static_cast<std::int32_t>(b->unit)}, layers);
+                       : awaited_before(reduction_id{static_cast<std::int32_t>(a->unit)}, reduction_id{static_cast<std::int32_t>(b->unit)}, layers);
         });
         std::vector<reduction_id> sums;
         std::transform(together.begin(), together.end(), std::back_inserter(sums), [](auto const* part) { return reduction_id{part->number}; });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/train/parts/section_transport.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -68,14 +69,11 @@ void section_transport::poll()
 
 void section_transport::share_failure(mpi::messenger& messages)
 {
-    for (auto const& letters : all_gather(messages, std::vector<std::int64_t>(failure_.begin(), failure_.end()))) {
-        if (failure_.empty()) {
-            failure_.assign(letters.begin(), letters.end());
-        }
-    }
+    auto const all = gather_texts(messages, failure_);
+    failure_ = *std::find_if(all.begin(), all.end(), [](std::string const& why) { return !why.empty(); });
 }
 
-void section_transport::settle(bool any_is_coming_up, bool any_has_failed, bool is_reporter)
+void section_transport::settle(bool any_is_coming_up, bool any_has_failed)
 {
     if (library_ == nullptr) {
         return;
@@ -84,7 +82,7 @@ void section_transport::settle(bool any_is_coming_up, bool any_has_failed, bool 
         by_nccl_.reset();
         state_ = state::asked;
         library_.reset();
-        if (required_) {
+        if (required_ && !was_up_) {
             throw exit_error{exit_code::environment, fmt::format("run.transport = \"nccl\": {}", failure_)};
         }
         record_->note(fmt::format("messages go through the processor from here on: {}", failure_));
@@ -92,7 +90,7 @@ void section_transport::settle(bool any_is_coming_up, bool any_has_failed, bool 
         state_ = state::planned;
     } else if (state_ == state::up && !any_is_coming_up) {
         state_ = state::settled;
-        if (std::exchange(required_, false) && is_reporter) {
+        if (!std::exchange(was_up_, true)) {
             record_->note(fmt::format("NCCL {} moves activations and gradients from the next step on", nccl::version_text(library_->version())));
         }
     }

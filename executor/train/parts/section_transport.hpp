@@ -31,11 +31,11 @@ public:
 
     // What a step's reduction takes of this rank, and gives of all.
     bool is_coming_up() const { return library_ != nullptr && (state_ == state::asked || state_ == state::planned || state_ == state::coming_up); }
-    bool has_failed() const { return !failure_.empty(); }
+    bool has_failed() const { return library_ != nullptr && !failure_.empty(); }
     /// NCCL has failed on some rank: all learn why. @throws mpi::peer_lost
     void share_failure(mpi::messenger& messages);
     /// A step is settled. @throws exit_error where NCCL is required and fails, on all ranks
-    void settle(bool any_is_coming_up, bool any_has_failed, bool is_reporter);
+    void settle(bool any_is_coming_up, bool any_has_failed);
 
     /// Null: messages of MPI.
     transport* in_use() { return state_ == state::in_use ? &*by_nccl_ : nullptr; }
@@ -50,15 +50,16 @@ private:
         in_use,
     };
 
-    std::shared_ptr<nccl::library const> library_;
+    std::shared_ptr<nccl::library const> library_;  ///< null: never, or no more
     compute_backend* backend_;
     records* record_;
-    bool required_;  ///< until it has been in use
+    bool required_;
+    bool was_up_ = false;  ///< on all ranks, in this job
     seconds patience_;
     std::vector<nccl::connection> all_;
     std::unique_ptr<nccl::nccl_transport> by_nccl_;
     state state_ = state::asked;
-    std::string failure_;  ///< for good
+    std::string failure_;  ///< why no more
 };
 
 }  // namespace rheo::inline v0

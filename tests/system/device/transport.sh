@@ -81,6 +81,7 @@ if [[ $part == losses ]]; then
     number=$((number + 1))
     by_nccl "$fault" 4 --inject "$fault"
     same "$fault" $?
+    performs "$fault"
     expect "$fault: one recovery" 1 "$(grep -c '"kind":"recovery"' "$fault/metrics.jsonl")"
   done
   by_nccl twice 5 --set plan.pipelines=[2,3] --inject kill:4@3:backward --inject kill:0@5:forward --inject kill:1@5:recompute --set train.steps=7

@@ -36,6 +36,8 @@ using namespace rheo;
 
 namespace {
 
+auto const nothing = [] {};
+
 constexpr rank_id giver{0};
 constexpr rank_id taker{1};
 
@@ -111,7 +113,8 @@ void copies(mpi::messenger& messages, std::optional<bytes> round_budget)
     check((plan.certificate.rounds.value > 3) == round_budget.has_value(), "a budget makes rounds");
     std::vector<tensor_id> arrived;
     auto rounds = 0;
-    copy_tensors(messages, plan, state.info(), state, [&] { ++rounds; }, [&](tensor_id t) { arrived.push_back(t); });
+    auto const count_round = [&] { ++rounds; };
+    copy_tensors(messages, plan, state.info(), state, count_round, [&](tensor_id t) { arrived.push_back(t); });
     std::sort(arrived.begin(), arrived.end());
     check(arrived == (self == taker ? parameters() : std::vector<tensor_id>{}), "each tensor arrives once");
     check(rounds == plan.certificate.rounds.value, "each round is begun");
@@ -171,7 +174,7 @@ void damaged(mpi::messenger& messages)
         std::string said;
         bool counted = false;
         try {
-            copy_tensors(messages, copy_of({t}), state.info(), state, [] {}, [&](tensor_id) { counted = true; });
+            copy_tensors(messages, copy_of({t}), state.info(), state, nothing, [&](tensor_id) { counted = true; });
         } catch (exit_error const& error) {
             said = error.what();
         }
@@ -251,7 +254,7 @@ void moves(mpi::messenger& messages, dtype_policy const& policy)
         fill(taken.accumulator(use), at(use), taker);
         plan.salvage.moves.push_back({use, giver, taker, {}});
     }
-    auto const staged = transfer_state(messages, plan, state.info(), state, [] {}, [](tensor_id) {});
+    auto const staged = transfer_state(messages, plan, state.info(), state, nothing, [](tensor_id) {});
     check(staged.size() == (self == taker ? info.uses.size() : 0), "each accumulator arrives once, at the taker");
     for (use_id use{0}; at(use) < info.uses.size(); ++use) {
         check(same(state.accumulator(use), (self == giver ? given : taken).accumulator(use)),

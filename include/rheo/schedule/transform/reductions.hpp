@@ -20,8 +20,6 @@ namespace rheo::inline v0 {
 /// The reduction units whose gradients the stages of one pipeline make: stage -> units, ascending.
 using units_by_stage = std::vector<std::vector<reduction_id>>;
 
-namespace detail {
-
 /// True when `a` is waited for before `b`; units below `layers` are layers, the others tied tensors.
 constexpr bool awaited_before(reduction_id a, reduction_id b, int layers)
 {
@@ -30,6 +28,8 @@ constexpr bool awaited_before(reduction_id a, reduction_id b, int layers)
     }
     return a < b;
 }
+
+namespace detail {
 
 /// A unit on a row, with the stage that completes it there (the last of the row's stages to contribute).
 struct row_unit {

@@ -128,8 +128,8 @@ cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(
         std::tuple<Parameters...> arguments;
     } all{kernel, {static_cast<Arguments&&>(arguments)...}};
     emulated::put(config->stream, [all, grid = config->gridDim, block = config->blockDim, shared = config->dynamicSmemBytes]() mutable {
-        emulated::run_grid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared,
-                           [](void* context) { std::apply(static_cast<call*>(context)->kernel, static_cast<call*>(context)->arguments); }, &all);
+        auto const thread = [](void* context) { std::apply(static_cast<call*>(context)->kernel, static_cast<call*>(context)->arguments); };
+        emulated::run_grid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, thread, &all);
     });
     return cudaSuccess;
 }

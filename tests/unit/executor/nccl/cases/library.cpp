@@ -77,7 +77,7 @@ TEST_CASE("library: the real one refuses a rank without a driver")
 
 TEST_CASE("library: a name that does not exist is an error")
 {
-    CHECK_THAT(refusal("libno-such-nccl.so.2"), ContainsSubstring("NCCL cannot be opened: libno-such-nccl.so.2"));
+    CHECK_THAT(refusal("libno-such-nccl.so.2"), ContainsSubstring("NCCL is that of libno-such-nccl.so.2, which cannot be opened: libno-such-nccl.so.2"));
     auto const none = nccl::find_nccl("libno-such-nccl.so.2");
     CHECK(none.version == 0);
     CHECK_THAT(none.error_if_none, ContainsSubstring("libno-such-nccl.so.2"));
