@@ -82,7 +82,7 @@ void section_transport::settle(bool any_is_coming_up, bool any_has_failed)
         by_nccl_.reset();
         state_ = state::asked;
         library_.reset();
-        if (required_ && !was_up_) {
+        if (required_ && !has_served_) {
             throw exit_error{exit_code::environment, fmt::format("run.transport = \"nccl\": {}", failure_)};
         }
         record_->note(fmt::format("messages go through the processor from here on: {}", failure_));
@@ -90,9 +90,8 @@ void section_transport::settle(bool any_is_coming_up, bool any_has_failed)
         state_ = state::planned;
     } else if (state_ == state::up && !any_is_coming_up) {
         state_ = state::settled;
-        if (!std::exchange(was_up_, true)) {
-            record_->note(fmt::format("NCCL {} moves activations and gradients from the next step on", nccl::version_text(library_->version())));
-        }
+    } else if (state_ == state::in_use && !std::exchange(has_served_, true)) {
+        record_->note(fmt::format("NCCL {} moves activations and gradients", nccl::version_text(library_->version())));
     }
 }
 

@@ -54,7 +54,7 @@ private:
     compute_backend* backend_;
     records* record_;
     bool required_;
-    bool was_up_ = false;  ///< on all ranks, in this job
+    bool has_served_ = false;  ///< a step that is settled
     seconds patience_;
     std::vector<nccl::connection> all_;
     std::unique_ptr<nccl::nccl_transport> by_nccl_;
