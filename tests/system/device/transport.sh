@@ -38,6 +38,10 @@ performs() { # <run folder>: NCCL sends and sums, more than the words that prove
   done
   expect "$1: NCCL goes on" 0 "$(grep -c 'messages go through the processor' "$1.out")"
 }
+serves() { # <run folder>: the same, and no rank breaks off: the others would go on to the same digest
+  performs "$1"
+  expect "$1: no rank is lost" 0 "$(grep -c '^lost rank' "$1.out")"
+}
 says() { # <run folder> <text>: a line of its output has the text
   expect "$1 says: $2" yes "$(grep -q "$2" "$1.out" && echo yes)"
 }
@@ -48,31 +52,31 @@ if [[ $part == plans ]]; then
   export RHEO_EMULATED_LATE=1
   by_nccl pipelines 4
   same pipelines $?
-  performs pipelines
+  serves pipelines
   as_planned pipelines
   says pipelines 'NCCL 2.28.9 moves activations and gradients$'
   for kind in train.dtype=bf16 train.sums=int32; do
     train "$kind-one" 1 "${alone[@]}" --set "$kind"
     by_nccl "$kind" 4 --set "$kind"
     same "$kind" $? "$kind-one"
-    performs "$kind"
+    serves "$kind"
   done
   mode=in_progress=3
   for schedule in zb-h1 dualpipe gpipe; do
     by_nccl "$schedule" 4 --set "plan.schedule=$schedule" --set plan.pipelines=[2,2]
     same "$schedule" $?
-    performs "$schedule"
+    serves "$schedule"
   done
   mode=
   by_nccl uneven 3 --set plan.pipelines=[2,1] --set plan.recompute=true
   same uneven $?
-  performs uneven
+  serves uneven
   by_nccl sharded 4 --set plan.optimizer_shards=true --set plan.pipelines=[1,1,2]
   same sharded $?
-  performs sharded
+  serves sharded
   by_nccl changed 4 --set 'plan.changes=["5: pipelines=[3,1]"]'
   same changed $?
-  performs changed
+  serves changed
 fi
 
 if [[ $part == losses ]]; then
