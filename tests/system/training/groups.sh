@@ -60,9 +60,17 @@ train untied_shared 3 --set plan.pipelines=[3] --set plan.tensor=[1,2] "${untied
 alike "a table that is not tied" untied untied_shared
 
 # The only copy of a cell: the job resumes from its newest checkpoint with the groups that are left, in smaller ones where there are too few.
-same lost 4 --set plan.pipelines=[4] --set plan.tensor=2 --set checkpoint.every_steps=1 --inject kill:3@4:backward
+with_checkpoint() { # <run folder> <ranks> [arguments]: the first steps of a job, which end with a checkpoint that is surely written
+  train "$@" --max-time 0.001s
+  expect "$1 pauses" 75 $?
+}
+of_two=(--set plan.pipelines=[4] --set plan.tensor=2 --set checkpoint.every_steps=1)
+with_checkpoint lost 4 "${of_two[@]}"
+same lost 4 "${of_two[@]}" --inject kill:3@4:backward
 expect "from a checkpoint" 1 "$(grep -c '^state lost: no survivor holds a copy of layer 3 (block) in shards 2 and 3; resuming from the checkpoint of step' lost.out)"
-same fewer 3 --set plan.pipelines=[3] --set plan.tensor=3 --set checkpoint.every_steps=1 --inject kill:0@4:forward
+of_three=(--set plan.pipelines=[3] --set plan.tensor=3 --set checkpoint.every_steps=1)
+with_checkpoint fewer 3 "${of_three[@]}"
+same fewer 3 "${of_three[@]}" --inject kill:0@4:forward
 train gone 2 --set plan.pipelines=[2] --set plan.tensor=2 --set checkpoint.every_steps=100 --inject kill:1@2:reduce
 expect "without a checkpoint the state is lost" 6 $?
 
