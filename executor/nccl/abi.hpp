@@ -61,6 +61,8 @@ struct functions {
     result (*ncclCommInitRankConfig)(comm*, int, unique_id, int, config*) = nullptr;
     result (*ncclCommGetAsyncError)(comm, result*) = nullptr;
     result (*ncclCommAbort)(comm) = nullptr;
+    result (*ncclGroupStart)() = nullptr;
+    result (*ncclGroupEnd)() = nullptr;
     result (*ncclSend)(void const*, std::size_t, data_type, int, comm, stream) = nullptr;
     result (*ncclRecv)(void*, std::size_t, data_type, int, comm, stream) = nullptr;
     result (*ncclAllReduce)(void const*, void*, std::size_t, data_type, reduction_operation, comm, stream) = nullptr;

@@ -41,6 +41,23 @@ void communicator::receive(std::span<std::byte> data, int from, cuda::stream whe
     calls_->check(calls_->call().ncclRecv(data.data(), data.size(), data_type::int8, from, comm_, where.handle), "ncclRecv", comm_);
 }
 
+void communicator::exchange(std::span<outgoing const> out, std::span<incoming const> in, cuda::stream where) const
+{
+    calls_->check(calls_->call().ncclGroupStart(), "ncclGroupStart", comm_);
+    try {
+        for (auto const& one : out) {
+            send(one.data, one.to, where);
+        }
+        for (auto const& one : in) {
+            receive(one.data, one.from, where);
+        }
+    } catch (...) {
+        calls_->call().ncclGroupEnd();  // calls of other communicators do not belong to it
+        throw;
+    }
+    calls_->check(calls_->call().ncclGroupEnd(), "ncclGroupEnd", comm_);
+}
+
 void communicator::sum(std::span<std::int32_t const> mine, std::int32_t* total, cuda::stream where) const
 {
     calls_->check(calls_->call().ncclAllReduce(mine.data(), total, mine.size(), data_type::int32, reduction_operation::sum, comm_, where.handle),

@@ -29,6 +29,15 @@ public:
     }
     ~communicator() { abort(); }
 
+    struct outgoing {
+        int to;
+        std::span<std::byte const> data;
+    };
+    struct incoming {
+        int from;
+        std::span<std::byte> data;
+    };
+
     int ranks() const { return ranks_; }
 
     /// Whether the last call is through: the communicator is up, or the work is in its stream. Asked until then, before the next call. @throws error
@@ -37,6 +46,8 @@ public:
     // Work for a stream. @pre settled() @throws error
     void send(std::span<std::byte const> data, int to, cuda::stream where) const;
     void receive(std::span<std::byte> data, int from, cuda::stream where) const;
+    /// Messages that are under way at once. Between two members they arrive in the order in which they are listed.
+    void exchange(std::span<outgoing const> out, std::span<incoming const> in, cuda::stream where) const;
     /// Exact in any order. `total` may be `mine`; else they do not overlap.
     void sum(std::span<std::int32_t const> mine, std::int32_t* total, cuda::stream where) const;
     void sum(std::span<std::int64_t const> mine, std::int64_t* total, cuda::stream where) const;

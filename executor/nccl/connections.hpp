@@ -17,21 +17,24 @@
 
 namespace rheo::inline v0::nccl {
 
-/// One of the two kinds. A link has two members, who sends and who receives; a group has the holders of reductions, ascending.
+/// A link has two members, who sends and who receives. A group has the ranks that run a stage together, or the holders of reductions.
 struct connection {
-    mpi::channel kind{};  ///< of a link; of a group reduce_sums
+    mpi::channel kind{};  ///< of a link; of a group shards or reduce_sums
     std::vector<rank_id> members{};
-    std::vector<reduction_id> sums{};  ///< of a group, in the order in which all members sum them
+    std::vector<reduction_id> sums{};  ///< of holders, in the order in which all members sum them
+    bool exchanges = false;            ///< its members give each other messages
 
-    bool is_group() const { return kind == mpi::channel::reduce_sums; }
+    bool is_group() const { return kind == mpi::channel::shards || kind == mpi::channel::reduce_sums; }
     int position_of(rank_id rank) const { return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin()); }
     friend auto operator<=>(connection const&, connection const&) = default;
 };
 
-inline connection link(rank_id from, rank_id to, mpi::channel kind) { return {kind, {from, to}, {}}; }
-inline connection group(std::vector<rank_id> holders, std::vector<reduction_id> sums)
+inline connection link(rank_id from, rank_id to, mpi::channel kind) { return {kind, {from, to}}; }
+inline connection members_of_stage(std::vector<rank_id> group) { return {mpi::channel::shards, std::move(group), {}, true}; }
+/// @param holders ascending  @param exchanges some of them get parameters from others
+inline connection holders_of(std::vector<reduction_id> sums, std::vector<rank_id> holders, bool exchanges)
 {
-    return {mpi::channel::reduce_sums, std::move(holders), std::move(sums)};
+    return {mpi::channel::reduce_sums, std::move(holders), std::move(sums), exchanges};
 }
 
 /// For people: "ranks 0 and 1", "ranks 0, 2 and 5".

@@ -47,6 +47,8 @@ library::library(std::string const& name)
     take("ncclCommInitRankConfig", call_.ncclCommInitRankConfig);
     take("ncclCommGetAsyncError", call_.ncclCommGetAsyncError);
     take("ncclCommAbort", call_.ncclCommAbort);
+    take("ncclGroupStart", call_.ncclGroupStart);
+    take("ncclGroupEnd", call_.ncclGroupEnd);
     take("ncclSend", call_.ncclSend);
     take("ncclRecv", call_.ncclRecv);
     take("ncclAllReduce", call_.ncclAllReduce);

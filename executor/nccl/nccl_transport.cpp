@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -23,7 +24,15 @@ constexpr int most_blocks_of_link = 2;
 
 constexpr transport::ticket nothing = static_cast<transport::ticket>(-1);  // a message of no bytes
 
-constexpr std::int32_t word_of_link = 0x5248454f;  // what a link carries first
+constexpr std::int32_t word_of_message = 0x5248454f;  // what messages carry first
+
+/// What a connection proves itself with: a word that goes out, what a link or a sum makes of it, and a word of each member.
+std::size_t words_of(connection const& one) { return 2 + (one.exchanges ? one.members.size() : 0); }
+
+std::size_t words_of(std::vector<connection> const& all)
+{
+    return std::accumulate(all.begin(), all.end(), std::size_t{0}, [](std::size_t sum, connection const& one) { return sum + words_of(one); });
+}
 
 }  // namespace
 
@@ -34,7 +43,7 @@ int most_connections()
 }
 
 nccl_transport::nccl_transport(std::shared_ptr<library const> calls, compute_backend& backend, mpi::messenger& messages, std::vector<connection> all)
-    : calls_{std::move(calls)}, backend_{&backend}, messages_{&messages}, words_{backend.own(), 2 * all.size()}
+    : calls_{std::move(calls)}, backend_{&backend}, messages_{&messages}, words_{backend.own(), words_of(all)}
 {
     expects(std::is_sorted(all.begin(), all.end()), "connections are in the order that all ranks have");
     for (auto& one : all) {
@@ -86,32 +95,48 @@ bool nccl_transport::come_up(seconds patience)
 
 void nccl_transport::prove()
 {
-    std::vector<std::int32_t> words(words_.size());
-    for (std::size_t c = 0; c < channels_.size(); ++c) {
-        words[2 * c] = channels_[c].about.is_group() ? 1 : word_of_link;
+    std::vector<std::int32_t> words;
+    for (auto const& one : channels_) {
+        words.push_back(one.about.is_group() ? 1 : word_of_message);
+        words.resize(words.size() + words_of(one.about) - 1);
     }
     backend_->copy(words_.data(), words.data(), words.size() * sizeof(std::int32_t));
     backend_->wait();
     std::vector<ticket> operations;
-    for (std::size_t c = 0; c < channels_.size(); ++c) {
+    auto* own = words_.data();
+    for (std::size_t c = 0; c < channels_.size(); own += words_of(channels_[c++].about)) {
         auto const& about = channels_[c].about;
-        auto* const sent = words_.data() + 2 * c;
-        auto* const received = sent + 1;
-        operations.push_back(about.is_group()                  ? begin(c, {.kind = operation_kind::sum_of_32, .from = sent, .to = received, .count = 1})
-                             : about.members.front() == self() ? begin(c, {.kind = operation_kind::send, .from = sent, .count = sizeof *sent})
-                                                               : begin(c, {.kind = operation_kind::receive, .to = received, .count = sizeof *received}));
+        operations.push_back(about.is_group()                  ? begin(c, {.kind = operation_kind::sum_of_32, .from = own, .to = own + 1, .count = 1})
+                             : about.members.front() == self() ? begin(c, {.kind = operation_kind::send, .from = own, .count = sizeof *own})
+                                                               : begin(c, {.kind = operation_kind::receive, .to = own + 1, .count = sizeof *own}));
+        std::vector<outgoing> out;
+        std::vector<incoming> in;
+        for (std::size_t m = 0; about.exchanges && m < about.members.size(); ++m) {
+            if (about.members[m] != self()) {
+                out.push_back({about.members[m], std::as_bytes(std::span{own, 1})});
+                in.push_back({about.members[m], std::as_writable_bytes(std::span{own + 2 + m, 1})});
+            }
+        }
+        operations.push_back(begin_exchange(c, out, in));
     }
     for (auto const begun : operations) {
         messages_->wait_until([&] { return done(begun); });
     }
     auto const arrived = copied_from(*backend_, words_.data(), words_.size());
-    for (std::size_t c = 0; c < channels_.size(); ++c) {
-        auto const& about = channels_[c].about;
-        auto const expected = about.is_group() ? static_cast<std::int32_t>(about.members.size()) : about.members.front() == self() ? 0 : word_of_link;
-        if (arrived[2 * c + 1] != expected) {
-            failure_ = fmt::format("NCCL's communicator of {} carries {} in place of {}", text_of(about), arrived[2 * c + 1], expected);
-            messages_->lose();
+    auto const* word = arrived.data();
+    for (auto const& one : channels_) {
+        auto const& about = one.about;
+        auto const check = [&](std::int32_t carried, std::int32_t expected) {
+            if (carried != expected) {
+                failure_ = fmt::format("NCCL's communicator of {} carries {} in place of {}", text_of(about), carried, expected);
+                messages_->lose();
+            }
+        };
+        check(word[1], about.is_group() ? static_cast<std::int32_t>(about.members.size()) : about.members.front() == self() ? 0 : word_of_message);
+        for (std::size_t m = 0; about.exchanges && m < about.members.size(); ++m) {
+            check(word[2 + m], about.members[m] == self() ? 0 : 1);
         }
+        word += words_of(about);
     }
 }
 
@@ -130,6 +155,16 @@ std::size_t nccl_transport::group_of(reduction_id which) const
     return static_cast<std::size_t>(found - channels_.begin());
 }
 
+std::size_t nccl_transport::group_of(mpi::channel kind, std::span<rank_id const> members) const
+{
+    auto const of_stage = kind == mpi::channel::shards;
+    auto const found = std::find_if(channels_.begin(), channels_.end(), [&](channel const& one) {
+        return one.about.exchanges && (one.about.kind == mpi::channel::shards) == of_stage && std::ranges::equal(one.about.members, members);
+    });
+    expects(found != channels_.end(), "ranks exchange what the plan has them exchange");
+    return static_cast<std::size_t>(found - channels_.begin());
+}
+
 transport::ticket nccl_transport::send(rank_id to, mpi::channel kind, int, std::span<std::byte const> data)
 {
     return begin(place_of(link(self(), to, kind)), {.kind = operation_kind::send, .from = data.data(), .count = data.size()});
@@ -138,6 +173,30 @@ transport::ticket nccl_transport::send(rank_id to, mpi::channel kind, int, std::
 transport::ticket nccl_transport::receive(rank_id from, mpi::channel kind, int, std::span<std::byte> data)
 {
     return begin(place_of(link(from, self(), kind)), {.kind = operation_kind::receive, .to = data.data(), .count = data.size()});
+}
+
+std::vector<transport::ticket> nccl_transport::exchange(mpi::channel kind, std::span<rank_id const> group, std::span<outgoing const> out,
+                                                        std::span<incoming const> in)
+{
+    return {begin_exchange(group_of(kind, group), out, in)};
+}
+
+transport::ticket nccl_transport::begin_exchange(std::size_t at, std::span<outgoing const> out, std::span<incoming const> in)
+{
+    auto const& about = channels_[at].about;
+    operation what{.kind = operation_kind::exchange};
+    for (auto const& one : out) {
+        if (!one.data.empty()) {
+            what.out.push_back({about.position_of(one.to), one.data});
+        }
+    }
+    for (auto const& one : in) {
+        if (!one.data.empty()) {
+            what.in.push_back({about.position_of(one.from), one.data});
+        }
+    }
+    what.count = what.out.size() + what.in.size();
+    return begin(at, std::move(what));
 }
 
 transport::ticket nccl_transport::sum(reduction_id which, std::span<std::int32_t const> mine, std::int32_t* total, bool is_last)
@@ -165,7 +224,7 @@ transport::ticket nccl_transport::begin(std::size_t at, operation what)
         free_.pop_back();
     }
     what.at = at;
-    operations_[which] = what;
+    operations_[which] = std::move(what);
     channels_[at].waiting.push_back(which);
     advance(channels_[at]);
     return which;
@@ -178,6 +237,7 @@ void nccl_transport::put(channel& at, operation const& what)
     switch (what.kind) {
     case operation_kind::send: return members.send({static_cast<std::byte const*>(what.from), what.count}, 1, where);
     case operation_kind::receive: return members.receive({static_cast<std::byte*>(what.to), what.count}, 0, where);
+    case operation_kind::exchange: return members.exchange(what.out, what.in, where);
     case operation_kind::sum_of_32:
         return members.sum(std::span{static_cast<std::int32_t const*>(what.from), what.count}, static_cast<std::int32_t*>(what.to), where);
     case operation_kind::sum_of_64:

@@ -37,7 +37,7 @@ public:
     /// @param patience for one of them; 0: for ever @throws error
     bool come_up(seconds patience);
 
-    /// Each connection carries a word, and the library takes what memory it needs. @pre all ranks have come up, and do this now
+    /// Each connection carries words, and the library takes what memory it needs. @pre all ranks have come up, and do this now
     /// @throws mpi::peer_lost also where a connection fails: then failure() says it
     void prove();
 
@@ -46,6 +46,7 @@ public:
     bool permits_allocation() const override { return false; }  // the runtime may wait for kernels that wait for other ranks
     ticket send(rank_id to, mpi::channel kind, int item, std::span<std::byte const> data) override;
     ticket receive(rank_id from, mpi::channel kind, int item, std::span<std::byte> data) override;
+    std::vector<ticket> exchange(mpi::channel kind, std::span<rank_id const> group, std::span<outgoing const> out, std::span<incoming const> in) override;
     bool sums() const override { return true; }
     ticket sum(reduction_id which, std::span<std::int32_t const> mine, std::int32_t* total, bool is_last) override;
     ticket sum(reduction_id which, std::span<std::int64_t const> mine, std::int64_t* total, bool is_last) override;
@@ -56,9 +57,11 @@ public:
     std::string const& failure() const { return failure_; }
 
 private:
-    enum class operation_kind : std::uint8_t { send, receive, sum_of_32, sum_of_64 };
+    enum class operation_kind : std::uint8_t { send, receive, exchange, sum_of_32, sum_of_64 };
     struct operation {
         operation_kind kind{};
+        std::vector<communicator::outgoing> out{};  ///< of an exchange
+        std::vector<communicator::incoming> in{};
         void const* from = nullptr;
         void* to = nullptr;
         std::size_t count = 0;                ///< bytes, or sums
@@ -79,7 +82,9 @@ private:
 
     std::size_t place_of(connection const& link) const;
     std::size_t group_of(reduction_id which) const;
+    std::size_t group_of(mpi::channel kind, std::span<rank_id const> members) const;
     ticket begin(std::size_t at, operation what);
+    ticket begin_exchange(std::size_t at, std::span<outgoing const> out, std::span<incoming const> in);
     static std::optional<ticket> next_of(channel& at, std::vector<operation> const& all);
     void put(channel& at, operation const& what);
     void advance(channel& at);
@@ -93,7 +98,7 @@ private:
     std::vector<ticket> free_;
     std::size_t up_ = 0;                                            ///< connections
     std::optional<std::chrono::steady_clock::time_point> since_{};  ///< the next of them comes up
-    array<std::int32_t> words_;                                     ///< for prove(): two of each connection
+    array<std::int32_t> words_;                                     ///< for prove()
     std::string failure_;
 };
 

@@ -28,9 +28,14 @@ public:
 
     virtual ~group_exchange() = default;
 
+    /// Messages reach what lies where kernels compute.
+    virtual bool is_direct() const { return false; }
+
     /// Sends and receives; all of it is done on return. Between two members messages arrive in the order in which they are listed. All members make the same
     /// calls in the same order. The processor addresses the data. @throws what the transport does when a member is lost
     virtual void exchange(exchange_kind kind, std::span<outgoing const> out, std::span<incoming const> in) = 0;
+    /// The same with data that lies where kernels compute. @pre is_direct()
+    virtual void exchange_directly(exchange_kind kind, std::span<outgoing const> out, std::span<incoming const> in) { exchange(kind, out, in); }
 };
 
 }  // namespace rheo::inline v0

@@ -208,12 +208,8 @@ std::byte* stage::staging_for(std::size_t size)
     return staged_.data();
 }
 
-void stage::exchange_on_host(stage_item const& item, exchange_kind kind, std::span<group_exchange::outgoing const> out,
-                             std::span<group_exchange::incoming const> in)
+group_exchange& stage::begin_exchange(stage_item const& item)
 {
-    if (out.empty() && in.empty()) {
-        return;
-    }
     expects(item.exchange != nullptr, "the members of a group need a way to exchange");
     if (!adding_.empty()) {  // a member may be lost in the exchange: what is in the sums is in the books
         std::sort(adding_.begin(), adding_.end());
@@ -223,7 +219,7 @@ void stage::exchange_on_host(stage_item const& item, exchange_kind kind, std::sp
         }
         adding_.clear();
     }
-    item.exchange->exchange(kind, out, in);
+    return *item.exchange;
 }
 
 void stage::exchange(stage_item const& item, exchange_kind kind, std::span<part_of_memory const> out, std::span<part_of_memory const> in)
@@ -231,7 +227,8 @@ void stage::exchange(stage_item const& item, exchange_kind kind, std::span<part_
     if (out.empty() && in.empty()) {
         return;
     }
-    bool const stages = !backend_->has_one_memory();
+    auto& between = begin_exchange(item);
+    bool const stages = !backend_->has_one_memory() && !between.is_direct();
     auto const bytes_of = [](std::span<part_of_memory const> parts) {
         std::size_t sum = 0;
         for (auto const& part : parts) {
@@ -256,7 +253,10 @@ void stage::exchange(stage_item const& item, exchange_kind kind, std::span<part_
         received.push_back({part.member, place_of(part)});
     }
     backend_->wait();
-    exchange_on_host(item, kind, sent, received);
+    if (!stages && !backend_->has_one_memory()) {
+        return between.exchange_directly(kind, sent, received);
+    }
+    between.exchange(kind, sent, received);
     for (std::size_t i = 0; stages && i < in.size(); ++i) {
         backend_->copy(in[i].data.data(), received[i].data.data(), in[i].data.size());
     }

@@ -127,8 +127,8 @@ protected:
     };
     /// Exchanges what lies in the stage's memory, when the backend has computed it. What is empty is no message.
     void exchange(stage_item const& item, exchange_kind kind, std::span<part_of_memory const> out, std::span<part_of_memory const> in);
-    void exchange_on_host(stage_item const& item, exchange_kind kind, std::span<group_exchange::outgoing const> out,
-                          std::span<group_exchange::incoming const> in);
+    /// A member may be lost in what follows: what the backward has added so far is booked.
+    group_exchange& begin_exchange(stage_item const& item);
     /// Calls work with a matrix where the processor reads and writes it.
     template <class T, class Work>
     void on_host(T* matrix, std::size_t count, Work const& work)

@@ -181,7 +181,7 @@ void stage_on<Kernels>::pass::collect(std::size_t index, storage* matrix)
             from.resize(rows_from(m, member_rows(self_member)).size() * width);
             received.push_back({m, std::as_writable_bytes(std::span{from})});
         }
-        self.exchange_on_host(item, exchange_kind::gather, sent, received);
+        self.begin_exchange(item).exchange(exchange_kind::gather, sent, received);
         for (int m = 0; m < members(); ++m) {
             std::size_t next = 0;
             for (auto const r : m == self_member ? std::vector<std::size_t>{} : rows_from(m, member_rows(self_member))) {

@@ -268,11 +268,16 @@ float const* reduction::piece(tensor_id tensor, std::int64_t first, std::int64_t
 
 float const* reduction::gradient(tensor_id tensor) { return in_place_ ? mine_.replace_in_place(tensor) : values_.data() + mine_.range_of(tensor).begin; }
 
+std::span<float> reduction::place_of(tensor_id tensor)
+{
+    auto const part = mine_.range_of(tensor);
+    return {values_.data() + part.begin, static_cast<std::size_t>(part.size())};
+}
+
 std::span<float> reduction::staging(tensor_id tensor)
 {
-    auto& all = backend_->has_one_memory() ? values_ : values_in_messages_;
-    auto const part = mine_.range_of(tensor);
-    return {all.data() + part.begin, static_cast<std::size_t>(part.size())};
+    auto const place = place_of(tensor);
+    return backend_->has_one_memory() ? place : std::span{values_in_messages_.data() + (place.data() - values_.data()), place.size()};
 }
 
 void reduction::staged()

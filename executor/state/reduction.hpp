@@ -50,6 +50,8 @@ public:
     float const* gradient(tensor_id tensor);
 
     /// Where a holder that is no keeper receives the new values of a parameter of the unit, in the place of its gradient.
+    std::span<float> place_of(tensor_id tensor);
+    /// The same for messages that do not reach that.
     std::span<float> staging(tensor_id tensor);
     /// They are all there: gradient() returns them. Waits.
     void staged();

@@ -50,7 +50,7 @@ protocol_event trainer::perform(run_section const& action)
     }
     auto const found = verdict(action);
     if (found == outcome::commit || found == outcome::stop) {
-        optimizer_.gather(action.stamp.step, attempt_.totals, *messages_, worker_->reductions(),
+        optimizer_.gather(action.stamp.step, attempt_.totals, *messages_, transport_.in_use(), worker_->reductions(),
                           [&] { with_->inject.at(fault_phase::parameters, action.stamp.step, action.stamp.attempt); });
     }
     auto const leaving = departing();

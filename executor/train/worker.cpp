@@ -78,6 +78,9 @@ std::vector<nccl::connection> worker::connections() const
     all.erase(std::unique(all.begin(), all.end()), all.end());
     auto const sums = groups_of(parts_, job_->layers());
     all.insert(all.end(), sums.begin(), sums.end());
+    if (group_.size() > 1) {
+        all.push_back(nccl::members_of_stage(group_));
+    }
     return all;
 }
 
@@ -281,13 +284,13 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     meter_.reset_peak();
     recompute_buffers_.reserve(with_->backend.own(),
                                std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
-    member_exchange between_members{group_, messages, [&](exchange_kind kind) {
+    mpi_transport by_mpi{messages, with_->backend.has_one_memory(), job_->config.run.rendezvous};
+    auto& by = context.by != nullptr ? *context.by : by_mpi;
+    member_exchange between_members{group_, messages, by_mpi, by, [&](exchange_kind kind) {
                                         constexpr fault_phase phases[] = {fault_phase::gather, fault_phase::sum, fault_phase::sum_gradient};
                                         with_->inject.at(phases[static_cast<std::size_t>(kind)], context.step, context.attempt);
                                     }};
-    mpi_transport by_mpi{messages, with_->backend.has_one_memory(), job_->config.run.rendezvous};
-    section const in{context,     messages,   context.by != nullptr ? *context.by : by_mpi,  wanted,
-                     contributed, evaluation, group_.size() > 1 ? &between_members : nullptr};
+    section const in{context, messages, by, wanted, contributed, evaluation, group_.size() > 1 ? &between_members : nullptr};
     take_buffers(row, in);
     try {
         run_row(row, in);

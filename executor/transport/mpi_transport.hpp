@@ -3,6 +3,8 @@
 
 // Messages by MPI. They lie in memory that the MPI reads and writes: where that is not the backend's own, who sends and receives copies.
 
+#include <vector>
+
 #include "executor/transport/transport.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -28,6 +30,21 @@ public:
     ticket receive(rank_id from, mpi::channel kind, int item, std::span<std::byte> data) override
     {
         return messages_->receive(from, kind, meets(kind) ? 0 : item, data);
+    }
+    std::vector<ticket> exchange(mpi::channel kind, std::span<rank_id const>, std::span<outgoing const> out, std::span<incoming const> in) override
+    {
+        std::vector<ticket> tickets;
+        for (auto const& one : in) {
+            if (!one.data.empty()) {
+                tickets.push_back(messages_->receive(one.from, kind, 0, one.data));
+            }
+        }
+        for (auto const& one : out) {
+            if (!one.data.empty()) {
+                tickets.push_back(messages_->send(one.to, kind, 0, one.data));
+            }
+        }
+        return tickets;
     }
     ticket sum(reduction_id, std::span<std::int32_t const>, std::int32_t*, bool) override { return no_sum(); }
     ticket sum(reduction_id, std::span<std::int64_t const>, std::int64_t*, bool) override { return no_sum(); }

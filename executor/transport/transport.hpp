@@ -1,12 +1,13 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// How the matrices of a section get from rank to rank, and the integers of gradients are summed. Results are the same bits whatever moves them. Messages of one
+// How the matrices of a section get from rank to rank, what the ranks of a group exchange, and how the integers of gradients are summed. Results are the same bits whatever moves them. Messages of one
 // kind between two ranks arrive in the order in which they were sent, and are received in that order.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "executor/mpi/messenger.hpp"
 #include "rheo/schedule/core/instruction.hpp"
@@ -32,6 +33,18 @@ public:
     /// @param data lives, and is not written to, until the ticket is done; what the backend's queue writes there is done
     virtual ticket send(rank_id to, mpi::channel kind, int item, std::span<std::byte const> data) = 0;
     virtual ticket receive(rank_id from, mpi::channel kind, int item, std::span<std::byte> data) = 0;
+
+    struct outgoing {
+        rank_id to;
+        std::span<std::byte const> data;
+    };
+    struct incoming {
+        rank_id from;
+        std::span<std::byte> data;
+    };
+    /// All members of a group exchange at once, one exchange after the other. Between two members messages arrive in the order in which they are listed; what
+    /// is empty is no message. @param kind shards or parameters @param group in the order that all members have @return all must be done
+    virtual std::vector<ticket> exchange(mpi::channel kind, std::span<rank_id const> group, std::span<outgoing const> out, std::span<incoming const> in) = 0;
 
     /// Whether it sums for a group. Else a reduction sends its integers as messages.
     virtual bool sums() const { return false; }

@@ -2,6 +2,7 @@
 #include "executor/train/parts/optimizer_step.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "executor/config/learning_rate.hpp"
@@ -38,18 +39,31 @@ adamw_arguments<bf16> optimizer_step::arguments_of(tensor_id t, step_id step, st
             .step = step.value + 1};
 }
 
-/// The new values of a parameter whose moments are here, beside the state. @param arguments with its gradient
-array<float>& optimizer_step::compute(tensor_id t, adamw_arguments<bf16> arguments)
+/// The new values where a message takes them.
+array<float>& optimizer_step::sent_values(tensor_id t, adamw_arguments<bf16> const& arguments)
 {
     auto& backend = state_->backend();
-    auto const& storage = state_->tensor(t);
-    auto const count = storage.parameter.size();
     if (sending_ == sent_.size()) {
         sent_.emplace_back(backend.messages());
     }
     auto& sent = sent_[sending_++];
+    auto const count = state_->tensor(t).parameter.size();
     sent.resize(count);
-    auto& values = backend.has_one_memory() ? sent : parameter_;
+    if (backend.has_one_memory()) {
+        compute(t, arguments, sent);
+    } else {
+        compute(t, arguments, parameter_);
+        backend.copy(sent.data(), parameter_.data(), count * sizeof(float));
+    }
+    return sent;
+}
+
+/// The new values of a parameter whose moments are here, beside the state. @param arguments with its gradient
+void optimizer_step::compute(tensor_id t, adamw_arguments<bf16> arguments, array<float>& values)
+{
+    auto& backend = state_->backend();
+    auto const& storage = state_->tensor(t);
+    auto const count = storage.parameter.size();
     auto const copied = [&](array<float>& to, array<float> const& from) {
         if (to.size() < count) {
             backend.wait();  // who works in the smaller one
@@ -69,15 +83,49 @@ array<float>& optimizer_step::compute(tensor_id t, adamw_arguments<bf16> argumen
         arguments.parameter = stored_.data();
     }
     backend.update({&arguments, 1});
-    if (!backend.has_one_memory()) {
-        backend.copy(sent.data(), values.data(), count * sizeof(float));
-    }
-    return sent;
 }
 
-void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messenger& messages, std::deque<reduction>& reductions,
+/// Holders of a tensor come to it in one order, because all ranks number reductions alike.
+void optimizer_step::gather_directly(step_id step, step_totals const& totals, mpi::messenger& messages, transport& by, std::deque<reduction>& reductions,
+                                     std::function<void()> const& begun)
+{
+    bool has_begun = false;
+    for (auto& r : reductions) {
+        auto const& keepers = r.keepers();
+        for (auto const t : keepers.size() == r.holders().size() ? std::span<tensor_id const>{} : std::span{r.unit().tensors}) {
+            std::vector<transport::outgoing> out;
+            std::vector<transport::incoming> in;
+            auto const sender = sender_of(keepers, t);
+            if (!state_->keeps(t)) {
+                in.push_back({sender, std::as_writable_bytes(r.place_of(t))});
+            } else if (sender == by.self()) {
+                auto arguments = arguments_of(t, step, totals);
+                arguments.gradient = r.piece(t, 0, arguments.count, room_);
+                compute(t, arguments, parameter_);
+                for (auto const holder : r.holders()) {
+                    if (!std::binary_search(keepers.begin(), keepers.end(), holder)) {
+                        out.push_back({holder, std::as_bytes(std::span{parameter_.data(), static_cast<std::size_t>(arguments.count)})});
+                    }
+                }
+                state_->backend().wait();
+            }
+            auto const tickets = by.exchange(mpi::channel::parameters, r.holders(), out, in);
+            if (!(out.empty() && in.empty()) && !std::exchange(has_begun, true)) {
+                begun();
+            }
+            for (auto const ticket : tickets) {
+                messages.wait_until([&] { return by.done(ticket); });
+            }
+        }
+    }
+}
+
+void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messenger& messages, transport* direct, std::deque<reduction>& reductions,
                             std::function<void()> const& begun)
 {
+    if (direct != nullptr) {
+        return gather_directly(step, totals, messages, *direct, reductions, begun);
+    }
     auto const self = messages.members().self;
     struct message {
         reduction* of;
@@ -98,7 +146,7 @@ void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messen
             } else if (sender == self) {
                 auto arguments = arguments_of(t, step, totals);
                 arguments.gradient = r.piece(t, 0, arguments.count, room_);
-                outgoing.push_back({&r, t, &compute(t, arguments)});
+                outgoing.push_back({&r, t, &sent_values(t, arguments)});
             }
         }
     }

@@ -16,6 +16,7 @@
 #include "executor/state/resident_state.hpp"
 #include "executor/train/parts/safety_copying.hpp"
 #include "executor/train/parts/step_totals.hpp"
+#include "executor/transport/transport.hpp"
 #include "kernels/adamw/adamw.hpp"
 
 namespace rheo::inline v0 {
@@ -26,15 +27,20 @@ public:
     optimizer_step(run_config const& config, resident_state& state);
 
     /// New values of parameters go from ranks that keep their moments to those that do not. Nothing without optimizer shards. `begun` is called when the
-    /// messages are under way. @throws mpi::peer_lost
-    void gather(step_id step, step_totals const& totals, mpi::messenger& messages, std::deque<reduction>& reductions, std::function<void()> const& begun);
+    /// first messages are under way. @param direct a transport that reaches where kernels compute: tensor after tensor goes by it; null: all at once by messages
+    /// @throws mpi::peer_lost
+    void gather(step_id step, step_totals const& totals, mpi::messenger& messages, transport* direct, std::deque<reduction>& reductions,
+                std::function<void()> const& begun);
 
     /// All parameters of this rank. @pre the step is committed
     void update(step_id step, step_totals const& totals, std::deque<reduction>& reductions, std::span<safety_copy_gradient const> kept);
 
 private:
     adamw_arguments<bf16> arguments_of(tensor_id t, step_id step, step_totals const& totals) const;
-    array<float>& compute(tensor_id t, adamw_arguments<bf16> arguments);
+    void gather_directly(step_id step, step_totals const& totals, mpi::messenger& messages, transport& by, std::deque<reduction>& reductions,
+                         std::function<void()> const& begun);
+    array<float>& sent_values(tensor_id t, adamw_arguments<bf16> const& arguments);
+    void compute(tensor_id t, adamw_arguments<bf16> arguments, array<float>& values);
 
     run_config const* config_;
     resident_state* state_;

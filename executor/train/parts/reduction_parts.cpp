@@ -56,7 +56,8 @@ std::vector<nccl::connection> groups_of(std::deque<reduction_part> const& parts,
         });
         std::vector<reduction_id> sums;
         std::transform(together.begin(), together.end(), std::back_inserter(sums), [](auto const* part) { return reduction_id{part->number}; });
-        groups.push_back(nccl::group(holders, std::move(sums)));
+        bool const exchanges = std::any_of(together.begin(), together.end(), [](auto const* part) { return part->keepers.size() < part->holders.size(); });
+        groups.push_back(nccl::holders_of(std::move(sums), holders, exchanges));
     }
     return groups;
 }

@@ -11,6 +11,7 @@
 #include "executor/stage/stage.hpp"
 #include "executor/train/parts/member_exchange.hpp"
 #include "executor/train/parts/stage_neighbours.hpp"
+#include "executor/transport/mpi_transport.hpp"
 #include "rheo/tensor/random.hpp"
 
 namespace rheo::inline v0 {
@@ -87,6 +88,7 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
     listeners.erase(std::unique(listeners.begin(), listeners.end()), listeners.end());
     std::erase(listeners, writers.front());
     array<std::byte> arrived{backend.messages()};
+    mpi_transport by_mpi{messages, backend.has_one_memory()};
     std::string text{"#include"};  // whole on the first stage, which reads it, and on the last, which writes it
     for (int i = 0; i < tokens; ++i) {
         auto const window = std::min<std::size_t>(text.size(), static_cast<std::size_t>(shape.tokens));
@@ -114,7 +116,7 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
             }
             std::fill(kept->targets.begin(), kept->targets.end(), 0);
             loss_sum unused;
-            member_exchange between_members{ranks_at(s), messages};
+            member_exchange between_members{ranks_at(s), messages, by_mpi, by_mpi};
             layers->forward(*kept, {.seed = 0, .step = {}, .microbatch = {}, .training = false, .exchange = &between_members}, unused);
             backend.wait();
             if (s + 1 == stages) {

@@ -3,6 +3,7 @@
 # transport.sh <rheo> <work folder> <folder of libnccl.so.2> <part>    trainings on emulated devices that exchange by a stand-in for NCCL
 # (tests/unit/executor/nccl): the digest is that of one rank. Parts:
 #   plans     dtypes, schedules, a plan that changes while the job runs
+#   groups    ranks that share stages or the optimizer's state exchange, too; some are killed in that
 #   losses    ranks that are killed at any phase, also while communicators come up
 #   failures  what NCCL reports or never does, and what it cannot be used for: an error, or the MPI goes on
 set -u
@@ -42,6 +43,9 @@ serves() { # <run folder>: the same, and no rank breaks off: the others would go
   performs "$1"
   expect "$1: no rank is lost" 0 "$(grep -c '^lost rank' "$1.out")"
 }
+exchanges() { # <run folder>: NCCL moves what members of groups give each other, more than the words that prove its connections
+  expect "$1: NCCL performs exchange" yes "$(awk '$2 == "exchange" && $3 > 100 {++n} END {if (n > 8) print "yes"}' "$1.log")"
+}
 says() { # <run folder> <text>: a line of its output has the text
   expect "$1 says: $2" yes "$(grep -q "$2" "$1.out" && echo yes)"
 }
@@ -74,9 +78,34 @@ if [[ $part == plans ]]; then
   by_nccl sharded 4 --set plan.optimizer_shards=true --set plan.pipelines=[1,1,2]
   same sharded $?
   serves sharded
+  exchanges sharded
   by_nccl changed 4 --set 'plan.changes=["5: pipelines=[3,1]"]'
   same changed $?
   serves changed
+fi
+
+if [[ $part == groups ]]; then
+  grid=(--set train.shards=2 --set model.width=32)
+  train grid 1 "${alone[@]}" "${grid[@]}"
+  export RHEO_EMULATED_LATE=1
+  by_nccl stages 4 "${grid[@]}" --set plan.pipelines=[4] --set plan.tensor=2
+  same stages $? grid
+  exchanges stages
+  expect "stages: no rank is lost" 0 "$(grep -c '^lost rank' stages.out)"
+  by_nccl mixed 5 "${grid[@]}" --set plan.pipelines=[3,2] --set plan.tensor=[2,1,2] --set plan.optimizer_shards=true --set plan.failures=0
+  same mixed $? grid
+  serves mixed
+  exchanges mixed
+  unset RHEO_EMULATED_LATE
+  for fault in kill:1@3:gather kill:2@4:sum kill:0@5:sum_gradient; do
+    by_nccl "$fault" 4 "${grid[@]}" --set plan.pipelines=[2,2] --set plan.tensor=2 --inject "$fault"
+    same "$fault" $? grid
+    exchanges "$fault"
+    expect "$fault: one recovery" 1 "$(grep -c '"kind":"recovery"' "$fault/metrics.jsonl")"
+  done
+  by_nccl kill:2@4:parameters 4 --set plan.optimizer_shards=true --set plan.pipelines=[1,1,2] --inject kill:2@4:parameters
+  same kill:2@4:parameters $?
+  exchanges kill:2@4:parameters
 fi
 
 if [[ $part == losses ]]; then

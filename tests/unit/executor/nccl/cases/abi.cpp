@@ -114,6 +114,8 @@ RHEO_SAME_FUNCTION(ncclGetUniqueId);
 RHEO_SAME_FUNCTION(ncclCommInitRankConfig);
 RHEO_SAME_FUNCTION(ncclCommGetAsyncError);
 RHEO_SAME_FUNCTION(ncclCommAbort);
+RHEO_SAME_FUNCTION(ncclGroupStart);
+RHEO_SAME_FUNCTION(ncclGroupEnd);
 RHEO_SAME_FUNCTION(ncclSend);
 RHEO_SAME_FUNCTION(ncclRecv);
 RHEO_SAME_FUNCTION(ncclAllReduce);

@@ -119,6 +119,35 @@ TEST_CASE("communicator: a send is done when all of it was received")
     }
 }
 
+TEST_CASE("communicator: members of a group exchange at once")
+{
+    constexpr int ranks = 3;
+    auto const id = standin()->new_id();
+    // each sends before it receives, and no send is done before it was received
+    members group{ranks, "", [&](int rank) {
+                      auto const all = up(id, ranks, rank);
+                      stream const queue;
+                      auto const size_of = [](int from, int to) { return static_cast<std::size_t>(70000 * (from + 1) + to); };
+                      std::vector<on_device<std::byte>> sent;
+                      std::vector<on_device<std::byte>> received;
+                      std::vector<nccl::communicator::outgoing> out;
+                      std::vector<nccl::communicator::incoming> in;
+                      for (int k = 0; k < ranks; ++k) {
+                          for (int turn = 0; turn < 2 && k != rank; ++turn) {
+                              out.push_back({k, sent.emplace_back(pattern(size_of(rank, k), rank + 10 * turn)).all()});
+                              in.push_back({k, received.emplace_back(size_of(k, rank)).all()});
+                          }
+                      }
+                      all.exchange(out, in, queue);
+                      queue.wait();
+                      for (std::size_t k = 0; k < in.size(); ++k) {
+                          auto const turn = static_cast<int>(k % 2);
+                          expect(received[k].read() == pattern(in[k].data.size(), in[k].from + 10 * turn), "a message is not what was sent");
+                      }
+                  }};
+    CHECK(group.all_succeed());
+}
+
 TEST_CASE("communicator: operations run in the order of issue")
 {
     auto const id = standin()->new_id();

@@ -26,7 +26,7 @@ ncclResult_t refused(ncclResult_t code, std::string const& sentence)
 
 struct communicator::in_stream {
     std::shared_ptr<communicator> of;
-    std::unique_ptr<operation> what;
+    operations what;
     bool has_begun = false;
 
     /// All of this process that are not done, in the order of issue.
@@ -50,7 +50,7 @@ struct communicator::in_stream {
     bool work()
     {
         if (of->is_aborted_ || of->is_broken()) {
-            what->poison();
+            what.poison();
             std::erase(issued(), this);
             return true;
         }
@@ -58,9 +58,9 @@ struct communicator::in_stream {
             return false;
         }
         if (!std::exchange(has_begun, true)) {
-            of->note(*what);
+            of->note(what);
         }
-        if (!what->advance(of->room_)) {
+        if (!what.advance(of->room_)) {
             return false;
         }
         std::erase(issued(), this);
@@ -103,7 +103,7 @@ ncclResult_t communicator::poll()
     return is_finalized_ && !is_idle() ? ncclInProgress : ncclSuccess;
 }
 
-ncclResult_t communicator::put(std::unique_ptr<operation> some, cudaStream_t stream)
+ncclResult_t communicator::put(operations some, cudaStream_t stream)
 {
     if (how_.in_progress > 0) {
         polls_left_ = how_.in_progress;
@@ -151,14 +151,14 @@ void communicator::abort()
     std::erase_if(in_stream::issued(), [&](in_stream const* one) { return one->of.get() == this; });
 }
 
-void communicator::note(operation const& begun) const
+void communicator::note(operations const& begun) const
 {
     if (how_.log.empty()) {
         return;
     }
     char line[128];
-    auto const length = std::snprintf(line, sizeof line, "%d %s %llu %016llx\n", static_cast<int>(::getpid()), name_of(begun.what().what),
-                                      static_cast<unsigned long long>(begun.what().bytes), static_cast<unsigned long long>(room_.id()));
+    auto const length = std::snprintf(line, sizeof line, "%d %s %llu %016llx\n", static_cast<int>(::getpid()), begun.name().c_str(),
+                                      static_cast<unsigned long long>(begun.bytes()), static_cast<unsigned long long>(room_.id()));
     auto const file = ::open(how_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (file < 0 || ::write(file, line, static_cast<std::size_t>(length)) != length) {
         end_loudly("its log cannot be written: " + how_.log);

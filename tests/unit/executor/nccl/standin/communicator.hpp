@@ -25,7 +25,7 @@ public:
     ncclResult_t ready() const;
     /// A look at it, which is what lets a call in progress go on.
     ncclResult_t poll();
-    ncclResult_t put(std::unique_ptr<operation> some, cudaStream_t stream);
+    ncclResult_t put(operations some, cudaStream_t stream);
     bool is_idle() const;
     void finalize() { is_finalized_ = true; }
     /// Its operations end when their streams look at them next.
@@ -34,12 +34,12 @@ public:
 private:
     struct in_stream;
     struct parked {
-        std::unique_ptr<operation> what;
+        operations what;
         cudaStream_t stream;
     };
     bool is_broken();
     void put_now(parked some);
-    void note(operation const& begun) const;
+    void note(operations const& begun) const;
 
     modes how_;
     room room_;

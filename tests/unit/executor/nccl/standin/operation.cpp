@@ -148,4 +148,42 @@ void operation::poison()
     }
 }
 
+bool operation::shares_channel(operation const& other) const
+{
+    auto const meet = [](auto const& mine, auto const& theirs, auto peer) {
+        return std::any_of(mine.begin(), mine.end(),
+                           [&](auto const& a) { return std::any_of(theirs.begin(), theirs.end(), [&](auto const& b) { return a.*peer == b.*peer; }); });
+    };
+    return meet(out_, other.out_, &outgoing::to) || meet(in_, other.in_, &incoming::from);
+}
+
+bool operations::advance(room const& all)
+{
+    bool is_all = true;
+    for (auto one = all_.begin(); one != all_.end(); ++one) {
+        bool const waits = std::any_of(all_.begin(), one, [&](member const& earlier) { return !earlier.is_done && earlier.what.shares_channel(one->what); });
+        one->is_done = one->is_done || (!waits && one->what.advance(all));
+        is_all = is_all && one->is_done;
+    }
+    return is_all;
+}
+
+void operations::poison()
+{
+    for (auto& one : all_) {
+        if (!one.is_done) {
+            one.what.poison();
+        }
+    }
+}
+
+std::uint64_t operations::bytes() const
+{
+    std::uint64_t sum = 0;
+    for (auto const& one : all_) {
+        sum += one.what.what().bytes;
+    }
+    return sum;
+}
+
 }  // namespace standin

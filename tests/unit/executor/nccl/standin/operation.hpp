@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "room.hpp"
@@ -24,6 +26,8 @@ public:
     void combines(void const* own, void* total) { keeps(own, total), is_combined_ = true; }
 
     description const& what() const { return what_; }
+    /// One of the two would put its chunks between those of the other.
+    bool shares_channel(operation const& other) const;
 
     /// Does what can be done now. Whether it is all.
     bool advance(room const& all);
@@ -63,6 +67,28 @@ private:
     block own_;
     bool is_combined_ = false;
     std::uint64_t kept_ = 0;  ///< chunks of the own block, or of the total
+};
+
+/// Operations that run at once, but for those that have a channel in common: these run in the order of issue.
+class operations {
+public:
+    explicit operations(bool grouped = false) : is_group_{grouped} {}
+    void add(operation some) { all_.push_back({std::move(some)}); }
+
+    /// Does what can be done now. Whether it is all.
+    bool advance(room const& all);
+    void poison();
+
+    std::string name() const { return is_group_ ? "exchange" : name_of(all_.front().what.what().what); }
+    std::uint64_t bytes() const;
+
+private:
+    struct member {
+        operation what;
+        bool is_done = false;
+    };
+    std::vector<member> all_{};
+    bool is_group_;
 };
 
 }  // namespace standin

@@ -2,8 +2,8 @@
 // NCCL between processes of one host whose devices are emulated (tests/unit/kernels/emulated): messages and exact sums through shared memory, as strict as NCCL
 // may be. A send is done when the receiver has taken all of it; the operations of a communicator run in the order of issue; sizes or kinds that differ between
 // two sides end the program; a sum is added in another order each time. A peer that is gone, or has aborted, is waited for, silently and for ever. An abort
-// ends the operations of its own side only: when their streams look at them next, what they have not yet written becomes 0xff. There are no groups: what
-// stands in one runs in the order of issue, too.
+// ends the operations of its own side only: when their streams look at them next, what they have not yet written becomes 0xff. The
+// messages of a group run at once, as far as they are between different members.
 //
 // RHEO_STANDIN_NCCL holds words, separated by spaces:
 //   remote_error   a peer whose process is gone is noticed: ncclRemoteError, and what is pending ends as by an abort
@@ -14,6 +14,7 @@
 //   log=FILE       a line for each operation begun: process, kind, bytes, communicator
 // RHEO_STANDIN_NCCL_VERSION is its version; without it 22809.
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,6 +31,7 @@ namespace {
 using standin::description;
 using standin::kind;
 using standin::operation;
+using standin::operations;
 using standin::refused;
 
 std::size_t size_of(ncclDataType_t type)
@@ -66,7 +68,28 @@ ncclResult_t unfit_to_reduce(ncclComm_t comm, ncclDataType_t type, ncclRedOp_t r
     return unfit(comm, type);
 }
 
-ncclResult_t put(ncclComm_t comm, operation some, cudaStream_t stream) { return comm->shared->put(std::make_unique<operation>(std::move(some)), stream); }
+/// What this thread puts into streams when its group ends.
+struct group {
+    int depth = 0;
+    std::map<std::pair<ncclComm_t, cudaStream_t>, operations> calls{};
+
+    static group& of_thread()
+    {
+        static thread_local group own;
+        return own;
+    }
+};
+
+ncclResult_t put(ncclComm_t comm, operation some, cudaStream_t stream)
+{
+    if (auto& open = group::of_thread(); open.depth > 0) {
+        open.calls.try_emplace({comm, stream}, true).first->second.add(std::move(some));
+        return ncclSuccess;
+    }
+    operations alone;
+    alone.add(std::move(some));
+    return comm->shared->put(std::move(alone), stream);
+}
 
 template <class Function>
 void each_other(ncclComm_t comm, Function const& call)
@@ -188,8 +211,28 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     return ncclSuccess;
 }
 
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
-ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclGroupStart()
+{
+    ++group::of_thread().depth;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd()
+{
+    auto& open = group::of_thread();
+    if (open.depth == 0) {
+        return refused(ncclInvalidUsage, "no group was begun");
+    }
+    auto state = ncclSuccess;
+    if (--open.depth == 0) {
+        for (auto& [where, calls] : std::exchange(open.calls, {})) {
+            if (auto const code = where.first->shared->put(std::move(calls), where.second); code != ncclSuccess) {
+                state = code;
+            }
+        }
+    }
+    return state;
+}
 
 ncclResult_t ncclSend(void const* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
 {

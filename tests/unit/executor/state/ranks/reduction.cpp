@@ -102,6 +102,10 @@ public:
     bool permits_allocation() const override { return true; }
     ticket send(rank_id to, mpi::channel kind, int item, std::span<std::byte const> data) override { return by_mpi_.send(to, kind, item, data); }
     ticket receive(rank_id from, mpi::channel kind, int item, std::span<std::byte> data) override { return by_mpi_.receive(from, kind, item, data); }
+    std::vector<ticket> exchange(mpi::channel kind, std::span<rank_id const> group, std::span<outgoing const> out, std::span<incoming const> in) override
+    {
+        return by_mpi_.exchange(kind, group, out, in);
+    }
     bool sums() const override { return true; }
     ticket sum(reduction_id which, std::span<std::int32_t const> mine, std::int32_t* total, bool) override { return begin(which, mine, total); }
     ticket sum(reduction_id which, std::span<std::int64_t const> mine, std::int64_t* total, bool) override { return begin(which, mine, total); }
