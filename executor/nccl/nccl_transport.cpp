@@ -42,33 +42,18 @@ int most_connections()
     return std::max(0, (given == nullptr ? 8 : std::atoi(given)) - 2);
 }
 
-nccl_transport::nccl_transport(std::shared_ptr<library const> calls, compute_backend& backend, mpi::messenger& messages, std::vector<connection> all)
+nccl_transport::nccl_transport(std::shared_ptr<library const> calls, compute_backend& backend, mpi::messenger& messages, std::vector<connection> all,
+                               std::vector<quiet_communicator> kept)
     : calls_{std::move(calls)}, backend_{&backend}, messages_{&messages}, words_{backend.own(), words_of(all)}
 {
     expects(std::is_sorted(all.begin(), all.end()), "connections are in the order that all ranks have");
-    for (auto& one : all) {
-        channels_.push_back({.about = std::move(one), .stream = backend.make_stream()});
-    }
-    exchange_ids();
-}
-
-void nccl_transport::exchange_ids()
-{
-    std::vector<mpi::messenger::ticket> messages;
-    for (auto& one : channels_) {
-        auto const& members = one.about.members;
-        std::span<char> const id{one.id.internal};
-        if (members.front() != self()) {
-            messages.push_back(messages_->receive(members.front(), mpi::channel::control, 0, id));
-            continue;
-        }
-        one.id = calls_->new_id();
-        for (std::size_t m = 1; m < members.size(); ++m) {
-            messages.push_back(messages_->send(members[m], mpi::channel::control, 0, std::span<char const>{id}));
-        }
-    }
-    for (auto const message : messages) {
-        messages_->wait(message);
+    auto starts = agree_on_starts(*calls_, messages, all, std::move(kept));
+    for (std::size_t c = 0; c < all.size(); ++c) {
+        channels_.push_back({.about = std::move(all[c]),
+                             .id = starts[c].id,
+                             .members = std::move(starts[c].kept),
+                             .operations = starts[c].operations,
+                             .stream = backend.make_stream()});
     }
 }
 
@@ -273,11 +258,13 @@ void nccl_transport::advance(channel& at)
                     return;
                 }
                 put(at, operations_[*at.settling]);
+                ++at.operations;
             }
             if (!at.members->settled()) {
                 return;
             }
-            operations_[*std::exchange(at.settling, std::nullopt)].mark = at.stream->mark();
+            at.last = at.stream->mark();
+            operations_[*std::exchange(at.settling, std::nullopt)].mark = at.last;
         }
     } catch (error const& e) {
         failure_ = fmt::format("{}: {}", text_of(at.about), e.what());
@@ -306,10 +293,34 @@ bool nccl_transport::done(ticket which)
     return ended;
 }
 
+/// As far as this rank sees.
+bool nccl_transport::is_quiet(channel& at)
+{
+    try {
+        return at.members && at.waiting.empty() && !at.settling && at.members->settled() && at.stream->passed(at.last);
+    } catch (std::exception const&) {
+        return false;
+    }
+}
+
+std::vector<quiet_communicator> nccl_transport::take_quiet()
+{
+    std::vector<quiet_communicator> quiet;
+    for (auto& one : channels_) {
+        if (is_quiet(one)) {
+            quiet.push_back({one.about, one.id, one.operations, *std::exchange(one.members, {})});
+        }
+    }
+    abandon();
+    return quiet;
+}
+
 void nccl_transport::abandon() noexcept
 {
     for (auto& one : channels_) {
-        one.members.reset();
+        if (!is_quiet(one)) {
+            one.members.reset();
+        }
         one.waiting.clear();
         one.settling.reset();
         one.turn = 0;

@@ -17,6 +17,7 @@
 #include "executor/device/backend.hpp"
 #include "executor/nccl/communicator.hpp"
 #include "executor/nccl/connections.hpp"
+#include "executor/nccl/kept_communicators.hpp"
 #include "executor/transport/transport.hpp"
 #include "rheo/units/units.hpp"
 
@@ -28,9 +29,10 @@ int most_connections();
 
 class nccl_transport final : public transport {
 public:
-    /// Members of a connection learn its name from the first of them. Waits for messages. @param all those of this rank, in the order of all ranks
+    /// Waits for messages. @param all those of this rank, in the order of all ranks  @param kept of other plans, of which some may go on
     /// @pre the backend makes streams @throws mpi::peer_lost, error
-    nccl_transport(std::shared_ptr<library const> calls, compute_backend& backend, mpi::messenger& messages, std::vector<connection> all);
+    nccl_transport(std::shared_ptr<library const> calls, compute_backend& backend, mpi::messenger& messages, std::vector<connection> all,
+                   std::vector<quiet_communicator> kept);
     ~nccl_transport() override { abandon(); }
 
     /// Goes on with coming up, one communicator after the other in the order of all ranks, so that none waits for another. Never waits. True when all are up.
@@ -53,6 +55,9 @@ public:
     bool done(ticket which) override;
     void abandon() noexcept override;
 
+    /// Ends. What is up and has nothing under way here remains.
+    std::vector<quiet_communicator> take_quiet();
+
     /// What NCCL reported; empty: nothing.
     std::string const& failure() const { return failure_; }
 
@@ -74,7 +79,9 @@ private:
         connection about;
         unique_id id{};
         std::optional<communicator> members{};
+        std::uint64_t operations = 0;  ///< put into the stream since it came up
         std::unique_ptr<device_stream> stream;
+        std::uint64_t last = 0;            ///< mark of the last of them
         std::deque<ticket> waiting{};      ///< operations that are not in the stream yet
         std::optional<ticket> settling{};  ///< and the one that is on its way there
         std::size_t turn = 0;              ///< of the reductions of a group, the one whose parts go into the stream now
@@ -88,7 +95,7 @@ private:
     static std::optional<ticket> next_of(channel& at, std::vector<operation> const& all);
     void put(channel& at, operation const& what);
     void advance(channel& at);
-    void exchange_ids();
+    static bool is_quiet(channel& at);
 
     std::shared_ptr<library const> calls_;
     compute_backend* backend_;

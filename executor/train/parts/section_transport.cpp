@@ -2,6 +2,7 @@
 #include "executor/train/parts/section_transport.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,10 +18,20 @@ section_transport::section_transport(std::shared_ptr<nccl::library const> librar
 {
 }
 
+/// What a plan has connected; what stays quiet may serve another one.
+void section_transport::leave()
+{
+    if (by_nccl_ != nullptr) {
+        auto quiet = by_nccl_->take_quiet();
+        std::move(quiet.begin(), quiet.end(), std::back_inserter(kept_));
+        by_nccl_.reset();
+    }
+    state_ = state::asked;
+}
+
 void section_transport::begin_plan(std::vector<nccl::connection> all)
 {
-    by_nccl_.reset();
-    state_ = state::asked;
+    leave();
     all_ = std::move(all);
 }
 
@@ -29,15 +40,14 @@ void section_transport::generation_ended(bool lost_members)
     if (by_nccl_ != nullptr && !lost_members && !by_nccl_->failure().empty()) {
         failure_ = by_nccl_->failure();
     }
-    by_nccl_.reset();
-    state_ = state::asked;
+    leave();
 }
 
 void section_transport::begin_section(mpi::messenger& messages)
 {
     if (state_ == state::planned) {
         try {
-            by_nccl_ = std::make_unique<nccl::nccl_transport>(library_, *backend_, messages, all_);
+            by_nccl_ = std::make_unique<nccl::nccl_transport>(library_, *backend_, messages, all_, std::exchange(kept_, {}));
             state_ = state::coming_up;
             if (std::ssize(all_) > nccl::most_connections()) {
                 failure_ = fmt::format("the plan connects this rank {} times, and CUDA_DEVICE_MAX_CONNECTIONS leaves {} streams for that", all_.size(),
@@ -80,6 +90,7 @@ void section_transport::settle(bool any_is_coming_up, bool any_has_failed)
     }
     if (any_has_failed) {
         by_nccl_.reset();
+        kept_.clear();
         state_ = state::asked;
         library_.reset();
         if (required_ && !has_served_) {

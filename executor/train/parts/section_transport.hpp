@@ -41,6 +41,8 @@ public:
     transport* in_use() { return state_ == state::in_use ? &*by_nccl_ : nullptr; }
 
 private:
+    void leave();
+
     enum class state : std::uint8_t {
         asked,      ///< a step's reduction will say whether NCCL has failed on any rank
         planned,    ///< on none; nothing is begun
@@ -58,6 +60,7 @@ private:
     seconds patience_;
     std::vector<nccl::connection> all_;
     std::unique_ptr<nccl::nccl_transport> by_nccl_;
+    std::vector<nccl::quiet_communicator> kept_;  ///< of earlier plans
     state state_ = state::asked;
     std::string failure_;  ///< why no more
 };

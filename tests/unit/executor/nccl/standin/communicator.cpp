@@ -60,7 +60,7 @@ struct communicator::in_stream {
         if (!std::exchange(has_begun, true)) {
             of->note(what);
         }
-        if (!what.advance(of->room_)) {
+        if (!what.advance(of->room_, of->how_.eager)) {
             return false;
         }
         std::erase(issued(), this);

@@ -21,6 +21,7 @@ struct modes {
     bool init_never = false;
     bool init_fails = false;
     bool exclude = false;
+    bool eager = false;
     int in_progress = 0;
     std::string log;
 
@@ -39,6 +40,8 @@ struct modes {
                 all.init_fails = true;
             } else if (word == "exclude") {
                 all.exclude = true;
+            } else if (word == "eager") {
+                all.eager = true;
             } else if (word.starts_with("in_progress=")) {
                 all.in_progress = std::atoi(value.c_str());
             } else if (word.starts_with("log=")) {

@@ -114,7 +114,7 @@ bool operation::keep()
     return true;
 }
 
-bool operation::advance(room const& all)
+bool operation::advance(room const& all, bool eager)
 {
     for (bool moves = true; moves;) {
         moves = is_combined_ ? combine_next(all) : keep();
@@ -127,7 +127,8 @@ bool operation::advance(room const& all)
     }
     auto const is_taken = [&](outgoing const& o) {
         auto const& c = all.between(all.rank(), o.to);
-        return o.chunks == chunks() && c.taken.load(std::memory_order_acquire) == c.put.load(std::memory_order_relaxed);
+        bool const is_on_its_way = eager && what_.what == kind::message;
+        return o.chunks == chunks() && (is_on_its_way || c.taken.load(std::memory_order_acquire) == c.put.load(std::memory_order_relaxed));
     };
     auto const is_in = [&](incoming const& i) { return i.chunks == chunks(); };
     return (own_.to == nullptr || kept_ == chunks()) && std::all_of(out_.begin(), out_.end(), is_taken) && std::all_of(in_.begin(), in_.end(), is_in);
@@ -157,12 +158,12 @@ bool operation::shares_channel(operation const& other) const
     return meet(out_, other.out_, &outgoing::to) || meet(in_, other.in_, &incoming::from);
 }
 
-bool operations::advance(room const& all)
+bool operations::advance(room const& all, bool eager)
 {
     bool is_all = true;
     for (auto one = all_.begin(); one != all_.end(); ++one) {
         bool const waits = std::any_of(all_.begin(), one, [&](member const& earlier) { return !earlier.is_done && earlier.what.shares_channel(one->what); });
-        one->is_done = one->is_done || (!waits && one->what.advance(all));
+        one->is_done = one->is_done || (!waits && one->what.advance(all, eager));
         is_all = is_all && one->is_done;
     }
     return is_all;

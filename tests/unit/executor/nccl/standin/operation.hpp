@@ -29,8 +29,8 @@ public:
     /// One of the two would put its chunks between those of the other.
     bool shares_channel(operation const& other) const;
 
-    /// Does what can be done now. Whether it is all.
-    bool advance(room const& all);
+    /// Does what can be done now. Whether it is all. @param eager a message is all done when it has gone out
+    bool advance(room const& all, bool eager);
     /// Ends it: what it has not yet written becomes 0xff.
     void poison();
 
@@ -75,8 +75,7 @@ public:
     explicit operations(bool grouped = false) : is_group_{grouped} {}
     void add(operation some) { all_.push_back({std::move(some)}); }
 
-    /// Does what can be done now. Whether it is all.
-    bool advance(room const& all);
+    bool advance(room const& all, bool eager);
     void poison();
 
     std::string name() const { return is_group_ ? "exchange" : name_of(all_.front().what.what().what); }

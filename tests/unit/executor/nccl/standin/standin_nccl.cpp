@@ -11,6 +11,7 @@
 //   init_never     no communicator comes up
 //   init_fails     ncclCommInitRankConfig is a system error
 //   exclude        no two operations of the process run at once, and they begin in the order of issue, as kernels for which there is no room beside each other
+//   eager          a message that goes out is done when its last chunk is on its way, as NCCL's may be
 //   log=FILE       a line for each operation begun: process, kind, bytes, communicator
 // RHEO_STANDIN_NCCL_VERSION is its version; without it 22809.
 #include <cstdlib>
