@@ -59,6 +59,13 @@ using page_locked_memory =
 
 order_of_sums order_if(bool deterministic) { return deterministic ? order_of_sums::fixed : order_of_sums::any; }
 
+cudaDeviceProp properties_of(int device)
+{
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+    return properties;
+}
+
 template <dtype_policy Policy>
 class device_backend final : public compute_backend {
 public:
@@ -68,8 +75,7 @@ public:
     std::string products() const override { return fmt::format("cuBLASLt {}, one sequence of terms", products::version()); }
     std::string kernels() const override
     {
-        cudaDeviceProp properties{};
-        check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties");
+        auto const properties = properties_of(device_);
         return fmt::format("CUDA {}.{}, {} (sm_{}{}), {}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, properties.name, properties.major,
                            properties.minor, RHEO_VERSION);
     }
@@ -110,6 +116,7 @@ public:
         check(cudaDeviceGetPCIBusId(address, sizeof address, device_), "cudaDeviceGetPCIBusId");
         return address;
     }
+    int multiprocessors() const override { return properties_of(device_).multiProcessorCount; }
     std::unique_ptr<device_stream> make_stream() override { return std::make_unique<event_stream>(); }
 
     void copy(void* to, void const* from, std::size_t size) override { queue_.copy(to, from, size); }
@@ -366,8 +373,7 @@ found_devices find_devices()
     }
     found_devices found{{}, count == 0 ? "none was found" : ""};
     for (int d = 0; d < count; ++d) {
-        cudaDeviceProp properties{};
-        check(cudaGetDeviceProperties(&properties, d), "cudaGetDeviceProperties");
+        auto const properties = properties_of(d);
         found.names.emplace_back(properties.name);
     }
     return found;

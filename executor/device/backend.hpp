@@ -59,6 +59,8 @@ public:
 
     /// What no two ranks of a host have in common unless they share their device; empty: none is a device.
     virtual std::string device_address() const { return {}; }
+    /// Of the device: as many blocks of kernels run at once, of whatever size. 0: there is none.
+    virtual int multiprocessors() const { return 0; }
     /// A queue for what waits for other ranks; null: there are none.
     virtual std::unique_ptr<device_stream> make_stream() { return nullptr; }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "rheo/schedule/core/instruction.hpp"
 
 namespace rheo::inline v0::nccl {
+
+inline constexpr int most_blocks_of_nccl = 32;  ///< of one kernel, whatever the device
 
 /// A link has two members, who sends and who receives. A group has the ranks that run a stage together, or the holders of reductions.
 struct connection {
@@ -36,6 +39,15 @@ inline connection holders_of(std::vector<reduction_id> sums, std::vector<rank_id
 {
     return {mpi::channel::reduce_sums, std::move(holders), std::move(sums), exchanges};
 }
+
+/// Blocks that the kernels of a connection may have, so that those of all connections run at once beside each other: one that waited for room would keep
+/// back ranks that the others wait for. @param links, groups that come up  @param multiprocessors what there is for them, beside those that are up
+struct shares_of_device {
+    int link = 0;
+    int group = 0;  ///< 0: there is room for as many as NCCL wants
+};
+/// Nothing if there is no room even for one each.
+std::optional<shares_of_device> shares_of(int links, int groups, int multiprocessors);
 
 /// For people: "ranks 0 and 1", "ranks 0, 2 and 5".
 std::string text_of(connection const& one);

@@ -54,7 +54,7 @@ std::vector<connection_start> agree_on_starts(library const& calls, mpi::messeng
         auto& mine = known[c].front();
         if (found != kept.end() && is_healthy(found->members)) {
             mine = {found->id, found->operations, true};
-            starts[c] = {found->id, std::move(found->members), found->operations};
+            starts[c] = {found->id, std::move(found->members), found->operations, found->most_blocks};
         }
         if (members.front() != self) {
             tickets.push_back(messages.send(members.front(), mpi::channel::control, 0, std::span<char const>{as_bytes(mine)}));

@@ -20,6 +20,7 @@ struct quiet_communicator {
     connection about;
     unique_id id{};
     std::uint64_t operations = 0;  ///< put into streams since it came up
+    int most_blocks = 0;           ///< of its kernels
     communicator members;
 };
 
@@ -28,6 +29,7 @@ struct connection_start {
     unique_id id{};
     std::optional<communicator> kept{};  ///< up; else it comes up by that id
     std::uint64_t operations = 0;
+    int most_blocks = 0;  ///< of what is kept
 };
 
 /// The members of each connection learn its name from the first of them, who knows by then what all of them have kept. Waits for messages.

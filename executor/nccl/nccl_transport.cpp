@@ -19,9 +19,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// A link's kernels copy; few blocks are enough, and leave room for those of other links, which must run at the same time.
-constexpr int most_blocks_of_link = 2;
-
 constexpr transport::ticket nothing = static_cast<transport::ticket>(-1);  // a message of no bytes
 
 constexpr std::int32_t word_of_message = 0x5248454f;  // what messages carry first
@@ -43,7 +40,7 @@ int most_connections()
 }
 
 nccl_transport::nccl_transport(std::shared_ptr<library const> calls, compute_backend& backend, mpi::messenger& messages, std::vector<connection> all,
-                               std::vector<quiet_communicator> kept)
+                               std::vector<quiet_communicator> kept, int multiprocessors)
     : calls_{std::move(calls)}, backend_{&backend}, messages_{&messages}, words_{backend.own(), words_of(all)}
 {
     expects(std::is_sorted(all.begin(), all.end()), "connections are in the order that all ranks have");
@@ -53,7 +50,36 @@ nccl_transport::nccl_transport(std::shared_ptr<library const> calls, compute_bac
                              .id = starts[c].id,
                              .members = std::move(starts[c].kept),
                              .operations = starts[c].operations,
+                             .most_blocks = starts[c].most_blocks,
                              .stream = backend.make_stream()});
+    }
+    share_device(multiprocessors);
+}
+
+/// Who comes up has what those leave that are up.
+void nccl_transport::share_device(int multiprocessors)
+{
+    int links = 0;
+    int groups = 0;
+    int left = multiprocessors;
+    for (auto const& one : channels_) {
+        if (one.members) {
+            left -= one.most_blocks > 0 ? one.most_blocks : most_blocks_of_nccl;
+        } else {
+            ++(one.about.is_group() ? groups : links);
+        }
+    }
+    auto const shares = shares_of(links, groups, left);
+    if (!shares) {
+        throw error{success,
+                    fmt::format("the plan connects this rank {} times, and of the device's multiprocessors it has {}: {} are taken by connections that "
+                                "are up, and none is left for each of the others",
+                                channels_.size(), multiprocessors, multiprocessors - left)};
+    }
+    for (auto& one : channels_) {
+        if (!one.members) {
+            one.most_blocks = one.about.is_group() ? shares->group : shares->link;
+        }
     }
 }
 
@@ -64,8 +90,7 @@ bool nccl_transport::come_up(seconds patience)
         auto const& about = next.about;
         if (!next.members) {
             since_ = clock::now();
-            next.members.emplace(calls_, next.id, static_cast<int>(about.members.size()), about.position_of(self()),
-                                 about.is_group() ? 0 : most_blocks_of_link);
+            next.members.emplace(calls_, next.id, static_cast<int>(about.members.size()), about.position_of(self()), next.most_blocks);
         }
         if (!next.members->settled()) {
             if (seconds const waited{std::chrono::duration<double>(clock::now() - *since_).count()}; patience.count > 0 && waited > patience) {
@@ -308,7 +333,7 @@ std::vector<quiet_communicator> nccl_transport::take_quiet()
     std::vector<quiet_communicator> quiet;
     for (auto& one : channels_) {
         if (is_quiet(one)) {
-            quiet.push_back({one.about, one.id, one.operations, *std::exchange(one.members, {})});
+            quiet.push_back({one.about, one.id, one.operations, one.most_blocks, *std::exchange(one.members, {})});
         }
     }
     abandon();

@@ -30,9 +30,9 @@ int most_connections();
 class nccl_transport final : public transport {
 public:
     /// Waits for messages. @param all those of this rank, in the order of all ranks  @param kept of other plans, of which some may go on
-    /// @pre the backend makes streams @throws mpi::peer_lost, error
+    /// @param multiprocessors of the device, this rank's share @pre the backend makes streams @throws mpi::peer_lost, error
     nccl_transport(std::shared_ptr<library const> calls, compute_backend& backend, mpi::messenger& messages, std::vector<connection> all,
-                   std::vector<quiet_communicator> kept);
+                   std::vector<quiet_communicator> kept, int multiprocessors);
     ~nccl_transport() override { abandon(); }
 
     /// Goes on with coming up, one communicator after the other in the order of all ranks, so that none waits for another. Never waits. True when all are up.
@@ -80,6 +80,7 @@ private:
         unique_id id{};
         std::optional<communicator> members{};
         std::uint64_t operations = 0;  ///< put into the stream since it came up
+        int most_blocks = 0;           ///< of its kernels; 0: NCCL's own choice
         std::unique_ptr<device_stream> stream;
         std::uint64_t last = 0;            ///< mark of the last of them
         std::deque<ticket> waiting{};      ///< operations that are not in the stream yet
@@ -95,6 +96,7 @@ private:
     static std::optional<ticket> next_of(channel& at, std::vector<operation> const& all);
     void put(channel& at, operation const& what);
     void advance(channel& at);
+    void share_device(int multiprocessors);
     static bool is_quiet(channel& at);
 
     std::shared_ptr<library const> calls_;

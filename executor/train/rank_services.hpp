@@ -43,6 +43,8 @@ struct rank_services {
     frontier_cache* frontiers = nullptr;          ///< none: plans have no clocks
     energy_account* energies = nullptr;           ///< of all ranks; there where there is a device
     std::shared_ptr<nccl::library const> nccl{};  ///< none: everything goes by MPI
+    int multiprocessors = 0;                      ///< of this rank's device, its share, for kernels of NCCL
+    bool mpi_reaches_device = false;              ///< messages of MPI may lie where a device computes
 
     /// The rank has got something done.
     void progress() const

@@ -16,6 +16,7 @@
 #include "executor/clocks/rank_device.hpp"
 #include "executor/faults/time_limit.hpp"
 #include "executor/host/backend.hpp"
+#include "executor/mpi/cuda_support.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/os/exit_without_finalize.hpp"
 #include "executor/plan/plan_json.hpp"
@@ -375,7 +376,9 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
                                        .device = power.device.get(),
                                        .frontiers = power.clocks.get(),
                                        .energies = energies ? &*energies : nullptr,
-                                       .nccl = begun.by_nccl ? begun.nccl.library : nullptr});
+                                       .nccl = begun.moves.by_nccl ? begun.nccl.library : nullptr,
+                                       .multiprocessors = begun.moves.multiprocessors,
+                                       .mpi_reaches_device = mpi::has_cuda_support()});
         generation->id = generation_id{launch.last.value + 1};
         auto const end = train(training, about, *services, generation, begun, first, launched, options.stop_on_signals);
         conclude(*training, end, launch.launch, config, *record, watch, result);

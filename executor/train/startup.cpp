@@ -13,6 +13,7 @@
 #include "executor/checkpoint/checkpoint_resume.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/faults/fence.hpp"
+#include "executor/mpi/cuda_support.hpp"
 #include "executor/os/boot_id.hpp"
 #include "executor/records/records.hpp"
 #include "executor/state/collectives.hpp"
@@ -332,13 +333,15 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
     begun.ended.reset();
     auto const clocks = message_about_clocks(messages, begun.clock_permission);
     if (lowest && !start.ended) {
-        auto const way = moves.reason.empty() ? std::string{} : fmt::format("messages go through the processor: {}", moves.reason);
+        bool const by_device = config.run.device != compute_device::cpu && mpi::has_cuda_support();
+        auto const way =
+            moves.reason.empty() ? std::string{} : fmt::format("messages go {}by MPI: {}", by_device ? "from device to device " : "", moves.reason);
         for (auto const& message : {clocks, begun.device, way}) {
             begun.notes.insert(begun.notes.end(), message.empty() ? 0 : 1, message);
         }
     }
     share_notes(messages, begun.notes);
-    begun.by_nccl = moves.by_nccl;
+    begun.moves = moves;
     if (auto const bad = agree_on_launch(messages, begun.folder, begun.launch)) {
         mine = lowest ? bad : startup_error{};
         return bad;

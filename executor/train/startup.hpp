@@ -54,7 +54,7 @@ struct startup {
     std::string device{};              ///< in: this rank's device, for people
     std::string clock_permission{};    ///< in: by whose permission on this rank; empty: its clock is left alone
     nccl_offer nccl{};                 ///< in: what this rank has
-    bool by_nccl = false;              ///< data between devices go by it
+    transport_answer moves{};          ///< what moves data between devices
 };
 
 /// One try at beginning, by all members of the messenger's generation.

@@ -284,7 +284,7 @@ void worker::run(std::vector<instruction> const& row, std::span<microbatch_work 
     meter_.reset_peak();
     recompute_buffers_.reserve(with_->backend.own(),
                                std::any_of(row.begin(), row.end(), [](instruction i) { return i.kind == instruction_kind::overlap; }) ? 2 : 1);
-    mpi_transport by_mpi{messages, with_->backend.has_one_memory(), job_->config.run.rendezvous};
+    mpi_transport by_mpi{messages, with_->backend.has_one_memory() || with_->mpi_reaches_device, job_->config.run.rendezvous};
     auto& by = context.by != nullptr ? *context.by : by_mpi;
     member_exchange between_members{group_, messages, by_mpi, by, [&](exchange_kind kind) {
                                         constexpr fault_phase phases[] = {fault_phase::gather, fault_phase::sum, fault_phase::sum_gradient};

@@ -20,6 +20,7 @@
 #include "executor/cuda/backend.hpp"
 #include "executor/data/data.hpp"
 #include "executor/mpi/communicator.hpp"
+#include "executor/mpi/cuda_support.hpp"
 #include "executor/mpi/segment_folder.hpp"
 #include "executor/nccl/library.hpp"
 #include "executor/power/permission/found.hpp"
@@ -134,6 +135,7 @@ int info(info_options const& options)
                 {"schema", 1},
                 {"version", RHEO_VERSION},
                 {"mpi", mpi_version()},
+                {"mpi_takes_device_memory", mpi::has_cuda_support()},
                 {"ulfm", ulfm},
                 {"losses", open ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(ulfm["active"] == true ? "survived" : "resumed")},
                 {"blas", blas_description()},
@@ -149,9 +151,9 @@ int info(info_options const& options)
         } else {
             fmt::print(
                 "rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\ncuDNN     {}\nNCCL      {}\n{}text      {}\n",
-                RHEO_VERSION, mpi_version(), active, open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"),
-                std::thread::hardware_concurrency(), fmt::join(flags, " "),
-                gpus.names.empty() ? "none: " + gpus.error_if_none : fmt::format("{}", fmt::join(gpus.names, ", ")),
+                RHEO_VERSION, mpi_version() + (mpi::has_cuda_support() ? ": takes what lies on GPUs" : ""), active,
+                open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"), std::thread::hardware_concurrency(),
+                fmt::join(flags, " "), gpus.names.empty() ? "none: " + gpus.error_if_none : fmt::format("{}", fmt::join(gpus.names, ", ")),
                 cudnn.version.empty() ? "none: " + cudnn.error_if_none : cudnn.version, nccl_line(nccl), power_lines(found),
                 data.empty() ? "no C++ standard library headers found; name files with --data" : data);
         }

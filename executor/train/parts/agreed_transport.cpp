@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/train/parts/agreed_transport.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <string_view>
@@ -32,6 +33,7 @@ nccl_offer offer_nccl(run_config const& config, compute_backend const& backend)
     try {
         offer.library = std::make_shared<nccl::library const>();
         offer.device = boot_id() + ' ' + backend.device_address();
+        offer.multiprocessors = backend.multiprocessors();
     } catch (nccl::error const& e) {
         offer.why = e.what();
     }
@@ -51,21 +53,21 @@ transport_answer agree_on_transport(mpi::messenger& messages, run_config const& 
     for (std::size_t r = 0; r < versions.size(); ++r) {
         auto const rank = members[r].value;
         if (versions[r][0] == 0) {
-            return {false, fmt::format("on rank {} {}", rank, reasons[r])};
+            return {.reason = fmt::format("on rank {} {}", rank, reasons[r])};
         }
         if (versions[r] != versions[0]) {
-            return {false, fmt::format("rank {} has NCCL {} and rank {} has NCCL {}: all ranks must have the same", members[0].value,
-                                       nccl::version_text(static_cast<int>(versions[0][0])), rank, nccl::version_text(static_cast<int>(versions[r][0])))};
+            return {.reason = fmt::format("rank {} has NCCL {} and rank {} has NCCL {}: all ranks must have the same", members[0].value,
+                                          nccl::version_text(static_cast<int>(versions[0][0])), rank, nccl::version_text(static_cast<int>(versions[r][0])))};
         }
     }
     auto const version = static_cast<int>(versions[0][0]);
     for (std::size_t r = 0; r < devices.size() && !shares_devices(version); ++r) {
         if (auto const [user, is_new] = users.try_emplace(devices[r], members[r]); !is_new) {
-            return {false, fmt::format("ranks {} and {} share a device, which NCCL {} does not permit (2.30 does when NCCL_MULTI_RANK_GPU_ENABLE is 1)",
-                                       user->second.value, members[r].value, nccl::version_text(version))};
+            return {.reason = fmt::format("ranks {} and {} share a device, which NCCL {} does not permit (2.30 does when NCCL_MULTI_RANK_GPU_ENABLE is 1)",
+                                          user->second.value, members[r].value, nccl::version_text(version))};
         }
     }
-    return {true, {}};
+    return {.by_nccl = true, .multiprocessors = mine.multiprocessors / static_cast<int>(std::count(devices.begin(), devices.end(), mine.device))};
 }
 
 }  // namespace rheo::inline v0

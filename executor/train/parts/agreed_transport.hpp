@@ -19,6 +19,7 @@ struct nccl_offer {
     std::shared_ptr<nccl::library const> library{};  ///< null: not asked for, or see why
     std::string why{};                               ///< there is none
     std::string device{};                            ///< what ranks that share a device have in common
+    int multiprocessors = 0;                         ///< of it
 };
 
 /// Opens NCCL where the config may use it.
@@ -26,7 +27,8 @@ nccl_offer offer_nccl(run_config const& config, compute_backend const& backend);
 
 struct transport_answer {
     bool by_nccl = false;
-    std::string reason{};  ///< why not, where it was asked for or would have been of use
+    int multiprocessors = 0;  ///< of this rank's device, its share
+    std::string reason{};     ///< why not, where it was asked for or would have been of use
 };
 
 /// The same on all ranks. @throws mpi::peer_lost

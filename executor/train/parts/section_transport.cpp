@@ -13,8 +13,9 @@
 
 namespace rheo::inline v0 {
 
-section_transport::section_transport(std::shared_ptr<nccl::library const> library, compute_backend& backend, records& record, bool required, seconds patience)
-    : library_{std::move(library)}, backend_{&backend}, record_{&record}, required_{required}, patience_{patience}
+section_transport::section_transport(std::shared_ptr<nccl::library const> library, int multiprocessors, compute_backend& backend, records& record,
+                                     bool required, seconds patience)
+    : library_{std::move(library)}, multiprocessors_{multiprocessors}, backend_{&backend}, record_{&record}, required_{required}, patience_{patience}
 {
 }
 
@@ -47,7 +48,7 @@ void section_transport::begin_section(mpi::messenger& messages)
 {
     if (state_ == state::planned) {
         try {
-            by_nccl_ = std::make_unique<nccl::nccl_transport>(library_, *backend_, messages, all_, std::exchange(kept_, {}));
+            by_nccl_ = std::make_unique<nccl::nccl_transport>(library_, *backend_, messages, all_, std::exchange(kept_, {}), multiprocessors_);
             state_ = state::coming_up;
             if (std::ssize(all_) > nccl::most_connections()) {
                 failure_ = fmt::format("the plan connects this rank {} times, and CUDA_DEVICE_MAX_CONNECTIONS leaves {} streams for that", all_.size(),
@@ -96,7 +97,7 @@ void section_transport::settle(bool any_is_coming_up, bool any_has_failed)
         if (required_ && !has_served_) {
             throw exit_error{exit_code::environment, fmt::format("run.transport = \"nccl\": {}", failure_)};
         }
-        record_->note(fmt::format("messages go through the processor from here on: {}", failure_));
+        record_->note(fmt::format("messages go by MPI from here on: {}", failure_));
     } else if (state_ == state::asked) {
         state_ = state::planned;
     } else if (state_ == state::up && !any_is_coming_up) {

@@ -16,8 +16,10 @@ namespace rheo::inline v0 {
 
 class section_transport {
 public:
-    /// @param library null: everything goes by MPI  @param required an end by an error where NCCL never comes up  @param patience for a communicator; 0: for ever
-    section_transport(std::shared_ptr<nccl::library const> library, compute_backend& backend, records& record, bool required, seconds patience);
+    /// @param library null: everything goes by MPI  @param multiprocessors of the device, this rank's share  @param required an end by an error where NCCL
+    /// never comes up  @param patience for a communicator; 0: for ever
+    section_transport(std::shared_ptr<nccl::library const> library, int multiprocessors, compute_backend& backend, records& record, bool required,
+                      seconds patience);
 
     /// A plan comes into force, with what it connects this rank to. @pre no section is at work
     void begin_plan(std::vector<nccl::connection> all);
@@ -53,6 +55,7 @@ private:
     };
 
     std::shared_ptr<nccl::library const> library_;  ///< null: never, or no more
+    int multiprocessors_;
     compute_backend* backend_;
     records* record_;
     bool required_;

@@ -21,7 +21,7 @@ checkpoint.every_steps = 100
 run.device = "cuda"
 END
 sed -i 's/^model.width = 32/model.width = 16/; s/^model.blocks = 3/model.blocks = 2/; s/^model.context = 32/model.context = 12/; s/^train.microbatches = 6/train.microbatches = 4/' job.toml
-export RHEO_EMULATED_DEVICES=8
+export RHEO_EMULATED_DEVICES=8 RHEO_EMULATED_MULTIPROCESSORS=24
 mode=
 by_nccl() { # <run folder> <ranks> [arguments]: NCCL does what $mode says
   local folder=$1 ranks=$2
@@ -37,7 +37,7 @@ performs() { # <run folder>: NCCL sends and sums, more than the words that prove
   for operation in message all_reduce; do
     expect "$1: NCCL performs $operation" yes "$(awk -v operation="$operation" '$2 == operation && $3 > 4 {++n} END {if (n > 8) print "yes"}' "$1.log")"
   done
-  expect "$1: NCCL goes on" 0 "$(grep -c 'messages go through the processor' "$1.out")"
+  expect "$1: NCCL goes on" 0 "$(grep -c 'messages go by MPI' "$1.out")"
 }
 serves() { # <run folder>: the same, and no rank breaks off: the others would go on to the same digest
   performs "$1"
@@ -96,6 +96,12 @@ if [[ $part == groups ]]; then
   same mixed $? grid
   serves mixed
   exchanges mixed
+  # An MPI that takes device memory gets it. Where only the device may touch that, the MPI of a rank that sends ends with it.
+  aware=("${grid[@]}" --set 'run.transport="mpi"' --set plan.pipelines=[4] --set plan.tensor=2)
+  (unset RHEO_EMULATED_APART && RHEO_EMULATED_CUDA_AWARE=1 train aware 4 "${aware[@]}")
+  same aware $? grid
+  RHEO_EMULATED_CUDA_AWARE=1 RHEO_EMULATED_APART=1 train touched 2 --set plan.pipelines=[2] --set 'run.transport="mpi"'
+  expect "the MPI touches device memory" 1 "$(grep -c '^lost rank 0 in step' touched.out)"
   unset RHEO_EMULATED_LATE
   for fault in kill:1@3:gather kill:2@4:sum kill:0@5:sum_gradient; do
     by_nccl "$fault" 4 "${grid[@]}" --set plan.pipelines=[2,2] --set plan.tensor=2 --inject "$fault"
@@ -142,7 +148,7 @@ if [[ $part == failures ]]; then
   says never 'rank 0: run.transport = "nccl": NCCL.s communicator of ranks 0 and 1 has not come up within 5 s'
   by_nccl never-auto 2 --set plan.pipelines=[1,1] --set run.watchdog.start_s=5 --set train.steps=60 --set 'run.transport="auto"'
   expect "the MPI goes on" 0 $?
-  says never-auto 'messages go through the processor from here on: NCCL.s communicator of ranks 0 and 1 has not come up'
+  says never-auto 'messages go by MPI from here on: NCCL.s communicator of ranks 0 and 1 has not come up'
   mode=init_fails
   by_nccl fails 2 --set plan.pipelines=[1,1]
   expect "NCCL fails" 5 $?
@@ -153,7 +159,7 @@ if [[ $part == failures ]]; then
   says shared 'ranks 0 and 1 share a device, which NCCL 2.28.9 does not permit'
   RHEO_EMULATED_DEVICES=1 by_nccl shared-auto 2 --set plan.pipelines=[1,1] --set 'run.transport="auto"'
   same shared-auto $?
-  says shared-auto 'messages go through the processor: ranks 0 and 1 share a device'
+  says shared-auto 'messages go by MPI: ranks 0 and 1 share a device'
   RHEO_STANDIN_NCCL_VERSION=23007 NCCL_MULTI_RANK_GPU_ENABLE=1 RHEO_EMULATED_DEVICES=1 by_nccl later 4
   same later $?
   serves later

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# elsewhere.sh <cmake> <build folder> [program]    makes gpu_pack, unpacks it elsewhere and starts it with nothing of the build in its environment. Without
+# elsewhere.sh <cmake> <build folder> [program [folder of libnccl.so.2]]    makes gpu_pack, unpacks it elsewhere and starts it with nothing of the build in its environment. Without
 # a GPU all that needs none passes, and the rest is skipped in a sentence. With the program, a rheo whose device is emulated, in place of the pack's
 # the parts that train run with tiny models, and what the script does when time is short, when it is ended and when a tool is missing is looked at.
 set -u
@@ -57,6 +57,12 @@ expect "with those of a loss" 2 "$(said "  train/[a-z0-9]*-lost" ended "digest [
 expect "one tool is skipped" 1 "$(said memcheck skipped "Device not supported")"
 expect "the output is kept" 1 "$(grep -c '^ok: bf16-lost: the digest' "$elsewhere/results/log.txt")"
 expect "few files" 3 "$(find "$elsewhere/results" -type f | wc -l)"
+
+"${clean[@]}" LD_LIBRARY_PATH="${4:-}" RHEO_KEYS="$keys" RHEO_STANDIN_NCCL_VERSION=22809 "${start[@]}" nccl
+expect "NCCL wants a device for each rank" 1 "$(said "trainings by NCCL" skipped "a device for each of 4 ranks")"
+"${clean[@]}" LD_LIBRARY_PATH="${4:-}" RHEO_KEYS="$keys" RHEO_STANDIN_NCCL_VERSION=23007 "${start[@]}" nccl
+expect "or shares one" 1 "$(said "trainings by NCCL" passed)"
+expect "with those of a loss by NCCL" 2 "$(said "  nccl/[a-z0-9]*-lost" ended "digest [0-9a-f]")"
 
 "${clean[@]}" RHEO_BUDGET_S=7 "${start[@]}" racecheck rates
 expect "a budget is no failure" 0 $?

@@ -8,6 +8,7 @@
 #     executor      the tests of the executor on a device
 #     memory, products, models    the benchmark by families, a line of JSON for each measurement
 #     train         1 rank, 2+2, and 2+2 one of whom is killed, in fp32 and bf16: one digest for each
+#     nccl          the same by NCCL: ranks that share the device from 2.30 on, else with a device each; skipped where neither is possible
 #     rates         tokens per second of GPT-2 124M and of models like Llama with 0.5, 1.5 and 7 billion parameters
 #     large-rates   the same of the last three with 524,288 tokens a step, so that what is done once a step counts as little as in a real training
 #     small-losses  as train, with GPT-2 124M, which its paper calls small
@@ -15,7 +16,7 @@
 #     memcheck, racecheck    the tests of the kernels under compute-sanitizer, operation by operation
 #     report        the benchmark's page with its pictures
 # Without parts all of them, in this order. Three calls of ten minutes take, the most valuable first:
-#   kernels executor memory products models train / rates large-rates small-losses tiny / memcheck racecheck report small
+#   kernels executor memory products models train nccl / rates large-rates small-losses tiny / memcheck racecheck report small
 # In the environment: RHEO_BUDGET_S, 540: seconds after which nothing is begun, and by which what runs is cut off. RHEO_KEYS: keys of a config for all
 # trainings of train, rates and small-losses, as "model.width=16 run.attention=cudnn ..."; RHEO_RATE_STEPS: steps of each rate. Both are for trying this file out.
 # FOLDER has at most 8 files: summary.json, which is written after every row; log.txt, the output; now.txt, that of the step in progress; device.txt;
@@ -24,7 +25,7 @@
 set -euo pipefail
 SECONDS=0
 here=$(cd "$(dirname "$0")" && pwd)
-known=(host kernels executor memory products models train rates large-rates small-losses tiny small memcheck racecheck report)
+known=(host kernels executor memory products models train nccl rates large-rates small-losses tiny small memcheck racecheck report)
 to=${1:-${OUT:-$here/results}}
 parts=("${@:2}")
 [[ ${#parts[@]} -gt 0 ]] || parts=("${known[@]}")
@@ -203,7 +204,9 @@ export TMPDIR=$work HOME="${HOME:-$work}" # the launcher wants both
 # The device, as it is found.
 tried "rheo info" 20 "$here/bin/rheo" info
 cat "$said"
-gpus=$(grep '^GPUs' "$said" || true)
+found=$(cat "$said")
+gpus=$(grep '^GPUs' <<<"$found" || true)
+nccl=$(grep '^NCCL' <<<"$found" || true)
 {
   printf 'cuBLASLt  %s\n' "$([[ -n $products ]] && readlink -f "$products/libcublasLt.so.13" || echo none)"
   cat "$said"
@@ -225,6 +228,18 @@ trains() { # <what> <seconds at most> <kind> <script> [arguments]: trainings in 
     rate=$(sed -n 's/.*"kind":"step".*"tokens_per_s":\([0-9]*\).*/\1/p' "$folder/metrics.jsonl" | tail -n 1)
     row "  $kind/$(basename "$folder")" ended 0 "digest ${digest:-none}, ${rate:-no} tokens/s in its last step"
   done
+}
+trains_by_nccl() { # as train, by NCCL, which comes up beside the first steps: so there are more of them, and a rank is killed later
+  local devices
+  devices=$(sed -n 's/^GPUs  *//p' <<<"$found" | tr ',' '\n' | grep -c . || true)
+  if [[ $nccl == *none:* ]]; then
+    row "trainings by NCCL" skipped 0 "${nccl#*none: }"
+  elif [[ $nccl != *"may share"* && $devices -lt 4 ]]; then
+    row "trainings by NCCL" skipped 0 "NCCL wants a device for each of 4 ranks"
+  else
+    NCCL_MULTI_RANK_GPU_ENABLE=1 RHEO_KILLED_IN=5 trains "trainings by NCCL" 150 nccl gpu_pack/digests.sh "fp32 bf16" "${small[@]}" "${more_keys[@]}" \
+      train.steps=9 'run.transport="nccl"'
+  fi
 }
 measured() { # <family> <seconds at most>: its lines lie in FOLDER as they come
   local file=$to/$1.jsonl remark
@@ -342,6 +357,7 @@ for part in "${parts[@]}"; do
     products) measured products 70 ;;
     models) measured models 120 ;;
     train) trains "trainings, short" 120 train gpu_pack/digests.sh "fp32 bf16" "${small[@]}" "${more_keys[@]}" ;;
+    nccl) trains_by_nccl ;;
     rates)
       # shellcheck disable=SC2046
       {

@@ -104,9 +104,15 @@ cudaError_t cudaGetDeviceCount(int* count)
 
 cudaError_t cudaSetDevice(int device) { return device >= 0 && device < devices() ? cudaSuccess : said(cudaErrorInvalidValue); }
 
+[[gnu::visibility("default")]] int rheo_emulated_multiprocessors()
+{
+    char const* const given = std::getenv("RHEO_EMULATED_MULTIPROCESSORS");
+    return given == nullptr ? 132 : std::atoi(given);
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int)
 {
-    *properties = {"an emulated device", 9, 0};
+    *properties = {"an emulated device", 9, 0, rheo_emulated_multiprocessors()};
     return cudaSuccess;
 }
 

@@ -32,6 +32,7 @@ struct cudaDeviceProp {
     char name[256];
     int major;
     int minor;
+    int multiProcessorCount;
 };
 struct cudaFuncAttributes {
     int binaryVersion;
@@ -100,7 +101,10 @@ void put(cudaStream_t stream, std::function<void()> work);
 void put_pending(cudaStream_t stream, std::function<bool()> work);
 }  // namespace emulated
 
-/// The same for libraries opened at run time. It is done when `work` does not give 0; `destroy`, if any, is called when it is not asked any more.
+// For libraries opened at run time.
+/// Of each device: RHEO_EMULATED_MULTIPROCESSORS, else as many as an H100 has.
+extern "C" int rheo_emulated_multiprocessors();
+/// As above. It is done when `work` does not give 0; `destroy`, if any, is called when it is not asked any more.
 extern "C" void rheo_emulated_put_pending(void* stream, int (*work)(void* context), void (*destroy)(void* context), void* context);
 
 template <class... Parameters>

@@ -49,7 +49,7 @@ struct job_of_three {
             nccl::communicator made{calls, starts[c].id, static_cast<int>(about.members.size()), about.position_of(self())};
             while (!made.settled()) {
             }
-            quiet.push_back({about, starts[c].id, operations, std::move(made)});
+            quiet.push_back({about, starts[c].id, operations, 0, std::move(made)});
         }
         return quiet;
     }

@@ -68,10 +68,28 @@ struct communicator::in_stream {
     }
 };
 
-communicator::communicator(ncclUniqueId const& id, int ranks, int rank, modes how)
-    : how_{std::move(how)}, room_{how_.init_never ? ncclUniqueId{} : id, ranks, rank}, polls_left_{how_.in_progress}
+namespace {
+
+/// Of all kernels of this process, if all of them ran.
+int& blocks()
 {
+    static int sum = 0;
+    return sum;
 }
+
+}  // namespace
+
+communicator::communicator(ncclUniqueId const& id, int ranks, int rank, int most_blocks, modes how)
+    : how_{std::move(how)}, room_{how_.init_never ? ncclUniqueId{} : id, ranks, rank}, polls_left_{how_.in_progress}, most_blocks_{most_blocks}
+{
+    static auto const multiprocessors = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "rheo_emulated_multiprocessors"));
+    blocks() += most_blocks_;
+    if (multiprocessors != nullptr && blocks() > multiprocessors()) {
+        end_loudly("kernels of " + std::to_string(blocks()) + " blocks would have to find room on " + std::to_string(multiprocessors()) + " multiprocessors");
+    }
+}
+
+communicator::~communicator() { blocks() -= most_blocks_; }
 
 ncclResult_t communicator::ready() const
 {

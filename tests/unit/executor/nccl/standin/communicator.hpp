@@ -18,7 +18,9 @@ std::string& last_error();
 
 class communicator : public std::enable_shared_from_this<communicator> {
 public:
-    communicator(ncclUniqueId const& id, int ranks, int rank, modes how);
+    /// @param most_blocks of its kernels: those of all communicators of a process have to find room on its device at once
+    communicator(ncclUniqueId const& id, int ranks, int rank, int most_blocks, modes how);
+    ~communicator();
 
     room const& all() const { return room_; }
     /// Between two calls; else the next one is refused.
@@ -48,6 +50,7 @@ private:
     bool is_broken_ = false;
     bool is_finalized_ = false;
     int polls_left_;
+    int most_blocks_;
     std::optional<parked> parked_;
 };
 

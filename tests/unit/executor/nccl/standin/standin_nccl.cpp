@@ -35,6 +35,8 @@ using standin::operation;
 using standin::operations;
 using standin::refused;
 
+constexpr int most_blocks = 32;  // of a kernel, if a config says nothing
+
 std::size_t size_of(ncclDataType_t type)
 {
     switch (type) {
@@ -172,7 +174,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
     if (how.init_fails) {
         return refused(ncclSystemError, "the stand-in was asked to fail");
     }
-    *comm = new ncclComm{std::make_shared<standin::communicator>(id, ranks, rank, std::move(how))};
+    *comm = new ncclComm{std::make_shared<standin::communicator>(id, ranks, rank, config->maxCTAs != INT_MIN ? config->maxCTAs : most_blocks, std::move(how))};
     return ncclInProgress;
 }
 
