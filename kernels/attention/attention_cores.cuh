@@ -11,10 +11,10 @@
 //
 // All warps do this with the same rows. A warp's sums are tiles of its own rows for both kinds.
 
-#include <cmath>
 #include <limits>
 
 #include "kernels/attention/attention_heads.cuh"
+#include "kernels/cuda/approximate.cuh"
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/cuda/vector.cuh"
 #include "kernels/cuda/warpgroup.cuh"
@@ -30,19 +30,6 @@ struct warp_sums {
 /// Where an element of a tile stands: the row within the tile's 16 and the column within its 8.
 __device__ inline int row_in_tile(int element, int lane) { return lane / 4 + element / 2 * 8; }
 __device__ inline int column_in_tile(int element, int lane) { return lane % 4 * 2 + element % 2; }
-
-/// 2^x, or zero where that is below the normal numbers: one instruction.
-__device__ inline float power_of_two(float x)
-{
-    float result;
-#ifdef __CUDA_EMULATED__
-    result = std::exp2(x);
-    result = result < std::numeric_limits<float>::min() ? 0.0F : result;
-#else
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-#endif
-    return result;
-}
 
 inline constexpr float no_score = -std::numeric_limits<float>::infinity();  // power_of_two of it is zero
 

@@ -3,6 +3,7 @@
 
 #include <cfloat>
 
+#include "kernels/cuda/approximate.cuh"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/cuda/rows.cuh"
 #include "rheo/tensor/exact_sum.hpp"
@@ -18,6 +19,9 @@ constexpr int in_flight = 4;
 template <class T, bool Whole>
 inline constexpr int blocks_at_once = Whole && sizeof(T) == 4 ? 3 : 0;
 
+/// e^x: exactly 1 at 0; below, the error of the product counts |x| times, where e^x is as much smaller.
+__device__ float exponential(float x) { return power_of_two(1.44269504F * x); }
+
 /// A sum of exponentials that begins again with every larger one (Milakov, Gimelshein: "Online normalizer calculation for softmax", 2018).
 struct running_sum {
     float largest = -FLT_MAX;
@@ -27,8 +31,8 @@ struct running_sum {
 struct add_running_sums {
     __device__ running_sum operator()(running_sum const& a, running_sum const& b) const
     {
-        float const largest = a.largest < b.largest ? b.largest : a.largest;
-        return {.largest = largest, .sum = a.sum * expf(a.largest - largest) + b.sum * expf(b.largest - largest)};
+        float const largest = fmaxf(a.largest, b.largest);
+        return {.largest = largest, .sum = a.sum * exponential(a.largest - largest) + b.sum * exponential(b.largest - largest)};
     }
 };
 
@@ -42,14 +46,17 @@ __device__ running_sum sum_of_row(T const* logits, std::int64_t vocabulary)
             some[k] = load<Whole>(logits, vocabulary, first + k * threads);
         }
         for (int k = 0; k < in_flight; ++k) {
-            std::int64_t const at = (first + k * threads) * chunk_size<T>;
+            std::int64_t const left = vocabulary - (first + k * threads) * chunk_size<T>;
+            if (left <= 0) {
+                break;
+            }
             float largest = mine.largest;
             for (int e = 0; e < chunk_size<T>; ++e) {
-                largest = at + e < vocabulary && largest < some[k].at(e) ? some[k].at(e) : largest;
+                largest = Whole || e < left ? fmaxf(largest, some[k].at(e)) : largest;  // NaN is left out
             }
-            float sum = mine.sum * expf(mine.largest - largest);
+            float sum = mine.sum * exponential(mine.largest - largest);
             for (int e = 0; e < chunk_size<T>; ++e) {
-                sum += at + e < vocabulary ? expf(some[k].at(e) - largest) : 0.0F;
+                sum += Whole || e < left ? exponential(some[k].at(e) - largest) : 0.0F;
             }
             mine = {.largest = largest, .sum = sum};
         }
@@ -69,13 +76,14 @@ __device__ void gradient_of_row(T const* logits, std::int64_t vocabulary, std::i
             some[k] = load<Whole>(logits, vocabulary, first + k * threads);
         }
         for (int k = 0; k < in_flight; ++k) {
-            std::int64_t const at = (first + k * threads) * chunk_size<T>;
+            std::int64_t const target_here = here - (first + k * threads) * chunk_size<T>;
+            int const hot = target_here >= 0 && target_here < chunk_size<T> ? static_cast<int>(target_here) : -1;
             float result[chunk_size<T>];
             for (int e = 0; e < chunk_size<T>; ++e) {
-                float const p = expf(some[k].at(e) - log_sum) - (at + e == here ? 1.0F : 0.0F);
-                result[e] = target == ignored_target ? 0.0F : p;
+                float const p = exponential(some[k].at(e) - log_sum);
+                result[e] = e == hot ? p - 1.0F : p;
             }
-            store<Whole>(gradient, vocabulary, first + k * threads, packed<T>(result));
+            store<Whole>(gradient, vocabulary, first + k * threads, target == ignored_target ? chunk<T>{} : packed<T>(result));
         }
     }
 }

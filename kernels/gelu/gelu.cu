@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/gelu/gelu.hpp"
 
+#include "kernels/cuda/approximate.cuh"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/cuda/rows.cuh"
 
@@ -8,19 +9,21 @@ namespace rheo::inline v0::cuda {
 
 namespace {
 
-// With v = 2 sqrt(2/pi) (x + 0.044715 x^3): gelu(x) = x / (1 + e^-v), since (1 + tanh(v/2)) / 2 = 1 / (1 + e^-v).
-__device__ float exponential_of(float x) { return expf(-1.5957691216F * (x + 0.044715F * x * x * x)); }
+// With v = 2 sqrt(2/pi) (x + 0.044715 x^3) and t = v log2(e): gelu(x) = x / (1 + 2^-t), since (1 + tanh(v/2)) / 2 = 1 / (1 + e^-v).
+__device__ float exponent_of(float x, float square) { return x * fmaf(0.10294324F, square, 2.3022082F); }
 
-__device__ float gelu_of(float x) { return x / (1.0F + exponential_of(x)); }
+__device__ float gelu_of(float x) { return x * reciprocal(1.0F + power_of_two(-exponent_of(x, x * x))); }
 
+// s + x v' s (1 - s) with s = 1 / (1 + 2^-t). Of e = 2^-|t|, which is finite, and r = 1 / (1 + e) one of s and 1 - s is r and the other e r: so neither
+// is a difference.
 __device__ float gelu_derivative_of(float x)
 {
-    float const e = exponential_of(x);
-    float const s = 1.0F / (1.0F + e);
-    float const slope = 1.5957691216F * fmaf(0.134145F * x, x, 1.0F);
-    // s (1 - s) = e s^2, in an order in which e s <= 1 is formed first; e is infinite where the product is zero
-    float const steepness = e < 3e38F ? e * s * s : 0.0F;
-    return fmaf(x * slope, steepness, s);
+    float const square = x * x;
+    float const e = power_of_two(-fabsf(exponent_of(x, square)));
+    float const r = reciprocal(1.0F + e);
+    float const rest = e * r;
+    float const slope = fmaf(0.21406445F, square, 1.5957691F);
+    return fmaf(x * slope, rest * r, x < 0.0F ? rest : r);
 }
 
 template <class T, bool Whole>
