@@ -2,6 +2,7 @@
 #include "executor/train/fingerprint.hpp"
 
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,14 +12,41 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// A digest of the operation lists: kinds, slots, widths, parameters.
+/// What a layer computes, with a slot for every result: that an operation writes in place changes no bits.
+struct written_apart {
+    std::vector<int> widths;
+    std::vector<op> ops;
+
+    explicit written_apart(layer_description const& layer) : widths(layer.slot_widths.begin(), layer.slot_widths.end()), ops(layer.ops.begin(), layer.ops.end())
+    {
+        for (std::size_t o = 0; o < ops.size(); ++o) {
+            if (!is_in_place(ops[o])) {
+                continue;
+            }
+            auto const slot = ops[o].z[0];
+            widths.insert(widths.begin() + slot + 1, widths[static_cast<std::size_t>(slot)]);
+            for (std::size_t i = 0; i < ops.size(); ++i) {
+                for (auto& x : ops[i].x) {
+                    x += x > slot || (x == slot && i > o) ? 1 : 0;
+                }
+                for (auto& z : ops[i].z) {
+                    z += z > slot || (z == slot && i >= o) ? 1 : 0;
+                }
+            }
+        }
+    }
+};
+
+}  // namespace
+
 std::string operations_of(model_description const& model)
 {
     std::uint64_t hash = 0;
     auto const mix = [&](std::int64_t value) { hash = mix_bits(hash ^ mix_bits(static_cast<std::uint64_t>(value) + 1)); };
     for (auto const& layer : model.layers) {
         mix(static_cast<std::int64_t>(hash_text(layer.name)));
-        for (auto const width : layer.slot_widths) {
+        written_apart const all{layer};
+        for (auto const width : all.widths) {
             mix(width);
         }
         for (auto const& p : layer.parameters) {
@@ -27,7 +55,7 @@ std::string operations_of(model_description const& model)
             mix(p.shape.columns);
             mix(p.decays ? 1 : 0);
         }
-        for (auto const& o : layer.ops) {
+        for (auto const& o : all.ops) {
             for (std::int64_t const value : {static_cast<int>(o.kind), o.id.value, o.x[0], o.x[1], o.z[0], o.z[1], o.parameters[0], o.parameters[1], o.in_width,
                                              o.out_width, o.heads, o.dropout_per_mille}) {
                 mix(value);
@@ -40,8 +68,6 @@ std::string operations_of(model_description const& model)
     }
     return fmt::format("{} layers, {:016x}{}", model.layers.size(), hash, grid_of(model) > 1 ? fmt::format(" on a grid of {} shards", grid_of(model)) : "");
 }
-
-}  // namespace
 
 std::vector<fingerprint_line> fingerprint_of(model_description const& model, run_config const& config, dataset const& data, compute_backend& backend)
 {

@@ -3,7 +3,7 @@
 
 // Rotary position embedding (Su et al.: "RoFormer", 2021), as Llama has it in Hugging Face's form: of each head of width d the
 // elements i and i + d/2 are a pair, turned by position * base^(-2i/d). Here it turns the queries and keys of packed
-// q, k, v, whose rows are all heads of q, then of k, then of v, and copies the values. Backward turns gradients back.
+// q, k, v, whose rows are all heads of q, then of k, then of v, and copies the values; in place it does not touch them. Backward turns gradients back.
 // Cosines and sines come from a table that is made once, by sums and products alone, so that all machines agree.
 
 #include <cstdint>

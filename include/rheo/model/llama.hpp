@@ -48,7 +48,6 @@ constexpr layer_description llama_block_layer(llama_shape s)
     auto const x = add_slot(layer, w);
     auto const n1 = add_slot(layer, w);
     auto const qkv = add_slot(layer, packed);
-    auto const turned = add_slot(layer, packed);
     auto const mixed = add_slot(layer, w);
     auto const projected = add_slot(layer, w);
     auto const middle = add_slot(layer, w);
@@ -67,19 +66,15 @@ constexpr layer_description llama_block_layer(llama_shape s)
     add_op(layer, {.kind = op_kind::linear, .x = {n1, no_slot}, .z = {qkv, no_slot}, .parameters = {att, no_parameter}, .in_width = w, .out_width = packed});
     add_op(layer, {.kind = op_kind::rope,
                    .x = {qkv, no_slot},
-                   .z = {turned, no_slot},
+                   .z = {qkv, no_slot},  // in place: no backward asks for what it turns
                    .in_width = packed,
                    .out_width = packed,
                    .heads = s.heads,
                    .kv_heads = s.kv_heads,
                    .rope_base = s.rope_base});
-    add_op(layer, {.kind = op_kind::attention,
-                   .x = {turned, no_slot},
-                   .z = {mixed, no_slot},
-                   .in_width = packed,
-                   .out_width = w,
-                   .heads = s.heads,
-                   .kv_heads = s.kv_heads});
+    add_op(
+        layer,
+        {.kind = op_kind::attention, .x = {qkv, no_slot}, .z = {mixed, no_slot}, .in_width = packed, .out_width = w, .heads = s.heads, .kv_heads = s.kv_heads});
     add_op(layer,
            {.kind = op_kind::linear, .x = {mixed, no_slot}, .z = {projected, no_slot}, .parameters = {proj, no_parameter}, .in_width = w, .out_width = w});
     add_op(layer, {.kind = op_kind::residual_add, .x = {x, projected}, .z = {middle, no_slot}, .in_width = w, .out_width = w});

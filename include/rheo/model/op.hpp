@@ -30,7 +30,7 @@ enum class op_kind : std::uint8_t {
     residual_norm,      ///< fused: x[0] + dropout(x[1]) -> z[0], its norm -> z[1]
     loss_gradient,      ///< fused: cross_entropy that leaves its gradient in place of the logits
     rms_norm,           ///< x[0] -> z[0]
-    rope,               ///< x[0] (q, k, v side by side) -> z[0]: queries and keys turned by their positions
+    rope,               ///< x[0] (q, k, v side by side) -> z[0], which may be x[0]: queries and keys turned by their positions
     swiglu,             ///< x[0] (gate and value side by side) -> z[0]
     residual_rms_norm,  ///< fused: x[0] + dropout(x[1]) -> z[0], its norm -> z[1]
 };
@@ -62,6 +62,9 @@ constexpr std::string_view name_of(op_kind kind)
                                           "loss_gradient", "rms_norm",   "rope",          "swiglu",      "residual_rms_norm"};
     return names[static_cast<std::size_t>(kind)];
 }
+
+/// True when the operation writes its result over what it reads, forward, and backward the gradient likewise.
+constexpr bool is_in_place(op const& o) { return o.x[0] != no_slot && o.x[0] == o.z[0]; }
 
 /// How wide the heads of a rope or an attention are.
 constexpr int head_width(op const& o) { return o.in_width / (o.heads + 2 * (o.kv_heads == 0 ? o.heads : o.kv_heads)); }

@@ -54,8 +54,8 @@ constexpr bool is_cheap(Ops const& ops, int slot, microbatch_shape shape, dtype_
             case op_kind::residual_norm:
             case op_kind::residual_rms_norm:
             case op_kind::gelu:
-            case op_kind::rope:
             case op_kind::swiglu: cheap = is_operation(o); break;
+            case op_kind::rope: cheap = is_operation(o) && (cheap || !is_in_place(own_op(o))); break;  // in place: where what it turns is cheap, too
             case op_kind::linear_gelu: cheap = second && policy.storage == policy.compute; break;
             default: break;
             }

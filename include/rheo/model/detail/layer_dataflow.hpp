@@ -34,7 +34,24 @@ struct layer_dataflow : layer_judge {
         return false;
     }
 
-    /// What is read was written before, and nothing is written twice.
+    /// Whether the operation is one that can be in place, and nothing that it writes over is read by an operation before it or by a backward: its own asks for
+    /// the gradient alone.
+    constexpr bool may_write_over(std::size_t o)
+    {
+        auto const& op = layer.ops[o];
+        if (op.kind != op_kind::rope || !is_in_place(op)) {
+            return false;
+        }
+        for (std::size_t before = 0; before < o; ++before) {
+            auto const& other = layer.ops[before];
+            if (other.x[0] == op.z[0] || other.x[1] == op.z[0] || (other.z[0] == op.z[0] && reads_back(other.kind))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /// What is read was written before, and nothing is written twice but in place.
     constexpr bool order_is_wrong()
     {
         std::array<bool, 16> written{};
@@ -56,7 +73,7 @@ struct layer_dataflow : layer_judge {
                 }
             }
             for (auto const z : op.z) {
-                if (z != no_slot && (z == 0 || written[static_cast<std::size_t>(z)])) {
+                if (z != no_slot && (z == 0 || (written[static_cast<std::size_t>(z)] && !may_write_over(o)))) {
                     operation(o) << "writes slot " << z << ", which the backward needs as it was";
                     return true;
                 }
@@ -101,7 +118,7 @@ struct layer_dataflow : layer_judge {
                 if (x == no_slot) {
                     continue;
                 }
-                bool const is_written_over = !adds_to_gradient(op.kind) && (has[static_cast<std::size_t>(x)] || op.x[0] == op.x[1]);
+                bool const is_written_over = !adds_to_gradient(op.kind) && !is_in_place(op) && (has[static_cast<std::size_t>(x)] || op.x[0] == op.x[1]);
                 if (is_written_over || (x == logits && !is_loss(op.kind))) {
                     operation(o) << "reads slot " << x
                                  << ", which is read again: linear, unembed and norms can share what they read, and come before the one that cannot";

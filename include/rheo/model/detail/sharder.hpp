@@ -63,9 +63,13 @@ constexpr void sharder::add_of_columns(std::size_t o)
     own.in_width = static_cast<int>(read.cut.count());
     own.out_width = static_cast<int>(cut.count());
     own.x[0] = read.slot;
-    auto& written = at(own.z[0]);
-    written = {.slot = add_slot(cut.count(), slot_form::cut), .gathered = no_slot, .cut = cut};
-    own.z[0] = written.slot;
+    if (is_in_place(layer_.ops[o])) {
+        own.z[0] = read.slot;
+    } else {
+        auto& written = at(own.z[0]);
+        written = {.slot = add_slot(cut.count(), slot_form::cut), .gathered = no_slot, .cut = cut};
+        own.z[0] = written.slot;
+    }
     result_op.own = own;
     result.ops.push_back(result_op);
 }

@@ -162,6 +162,30 @@ TEST_CASE("layer_error: missing or overwritten gradients are found")
     CHECK(error_of(last).view() == "operation 0 (attention) writes slot 1, where the loss leaves its gradient, but the backward needs what was there");
 }
 
+TEST_CASE("layer_error: what turns may do so in place, if none asks")
+{
+    auto const of_llama = [](auto change) { return fault(llama_block_layer(llama), change); };
+    CHECK(of_llama([](auto&) {}).empty());
+    CHECK(of_llama([](auto& l) {  // apart it is as well
+              l.slot_widths.push_back(l.slot_widths[2]);
+              l.ops[2].z[0] = l.ops[3].x[0] = static_cast<int>(l.slot_widths.size()) - 1;
+          })
+              .empty());
+    std::string_view const asked = "operation 2 (rope) writes slot 2, which the backward needs as it was";
+    CHECK(of_llama([](auto& l) {
+              l.ops[1].kind = op_kind::linear_gelu;
+              l.ops[1].z[1] = add_slot(l, l.slot_widths[2]);
+          }) == asked);
+    CHECK(of_llama([](auto& l) {  // a reader between the product and the rotation
+              auto const rope = l.ops[2];
+              auto const to = add_slot(l, rope.out_width);
+              l.ops[3] = rope;
+              l.ops[3].id = op_id{3};
+              l.ops[2] = {.kind = op_kind::gelu, .id = rope.id, .x = rope.x, .z = {to, no_slot}, .in_width = rope.in_width, .out_width = rope.out_width};
+          }) == "operation 3 (rope) writes slot 2, which the backward needs as it was");
+    CHECK(fault(block_layer(shape), [](auto& l) { l.ops[7].z[0] = l.ops[7].x[0]; }).find("(gelu) writes slot") != std::string::npos);
+}
+
 TEST_CASE("layer_error: any changed field is rejected or harmless")
 {
     int refused = 0;

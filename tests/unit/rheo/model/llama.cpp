@@ -58,6 +58,10 @@ static_assert(count_of(fused(llama_classifier_layer(small)), op_kind::loss_gradi
 constexpr microbatch_shape shape{.sequences = 4, .tokens = 32};
 static_assert(activation_bytes(fused(block), shape) == activation_bytes(block, shape) && forward_flops(fused(block), shape) == forward_flops(block, shape));
 
+// Queries and keys are turned in place: one matrix of q, k and v, of 48 + 2 * 24 columns, from the product to attention's backward.
+static_assert(is_in_place(block.ops[2]) && block.ops[3].x[0] == block.ops[1].z[0]);
+static_assert(activation_bytes(block, shape) == bytes{4 * rows(shape) * (8 * 48 + 96 + 3 * 80 + 2 + 4)});
+
 // Slices keep the gradients of keys and values alone, which are fewer than those of as many heads.
 constexpr microbatch_shape sliced{.sequences = 4, .tokens = 32, .slices = 2};
 static_assert(saved_by(block.ops[3], sliced) == saved_elements{4 * rows(sliced), 2 * 2 * 12 * rows(sliced)} && head_width(block.ops[2]) == 12 &&

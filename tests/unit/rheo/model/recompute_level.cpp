@@ -20,10 +20,10 @@ constexpr auto block = block_layer(gpt2_124m);
 constexpr llama_shape grouped{.vocabulary = 64, .context = 64, .width = 64, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 176};
 constexpr auto llama = llama_block_layer(grouped);
 
-// A GPT's block: two norms, the residual sum between, and what GELU gives, 7 of its 19 widths. A Llama's: rotated queries and keys and what
-// SwiGLU gives besides, but no GELU.
+// A GPT's block: two norms, the residual sum between, and what GELU gives, 7 of its 19 widths. A Llama's: what SwiGLU gives besides, but no GELU;
+// its queries and keys are rotated in place, where a product would have to give them again.
 static_assert(dropped_bytes(block, shape, recompute_level::cheap) == bytes{4 * r * 7 * w});
-static_assert(dropped_bytes(llama, shape, recompute_level::cheap, bf16) == bytes{2 * r * (3 * 64 + 128 + 176)});
+static_assert(dropped_bytes(llama, shape, recompute_level::cheap, bf16) == bytes{2 * r * (3 * 64 + 176)});
 // All: the same without input and output, with the numbers of rows.
 static_assert(dropped_bytes(block, shape, recompute_level::full) == activation_bytes(block, shape) - bytes{4 * r * 2 * w});
 static_assert(dropped_bytes(block, shape, recompute_level::full, bf16) == activation_bytes(block, shape, bf16) - bytes{2 * r * 2 * w});
@@ -39,6 +39,33 @@ static_assert(dropped_bytes(fused(block), shape, recompute_level::cheap, bf16) =
               dropped_bytes(block, shape, recompute_level::cheap, bf16) == bytes{2 * r * 7 * w});
 static_assert(dropped_bytes(fused(llama), shape, recompute_level::cheap, bf16) == dropped_bytes(llama, shape, recompute_level::cheap, bf16));
 
+/// The block with its rotation not in place, or of what a norm wrote.
+constexpr layer_description turning(bool in_place, bool of_product)
+{
+    layer_description layer{.name = "turning", .prefix = "t.#.", .in_width = 96, .out_width = 96, .output = 2};
+    auto const first = add_slot(layer, 96) + 1;
+    add_slot(layer, 96);
+    add_slot(layer, 96);
+    auto const turned = in_place ? first : add_slot(layer, 96);
+    auto const weight = add_parameter(layer, of_product ? parameter{"w", {96, 96}, {0, 0.02}, true} : parameter{"w", {1, 96}, {1, 0}, false});
+    add_op(layer, {.kind = of_product ? op_kind::linear : op_kind::rms_norm,
+                   .x = {0, no_slot},
+                   .z = {first, no_slot},
+                   .parameters = {weight, no_parameter},
+                   .in_width = 96,
+                   .out_width = 96});
+    add_op(
+        layer,
+        {.kind = op_kind::rope, .x = {first, no_slot}, .z = {turned, no_slot}, .in_width = 96, .out_width = 96, .heads = 2, .kv_heads = 2, .rope_base = 100});
+    add_op(layer, {.kind = op_kind::gelu, .x = {turned, no_slot}, .z = {2, no_slot}, .in_width = 96, .out_width = 96});
+    return layer;
+}
+static_assert(error_of(turning(true, true)).empty() && error_of(turning(false, false)).empty());
+static_assert(dropped_bytes(turning(false, true), shape, recompute_level::cheap) == bytes{4 * r * 96} &&
+              dropped_bytes(turning(true, true), shape, recompute_level::cheap) == bytes{});
+static_assert(dropped_bytes(turning(false, false), shape, recompute_level::cheap) == bytes{4 * r * 2 * 96} &&
+              dropped_bytes(turning(true, false), shape, recompute_level::cheap) == bytes{4 * r * 96});
+
 /// Operations that run again.
 constexpr int running(layer_description const& layer, recompute_level how, dtype_policy const& policy = fp32)
 {
@@ -51,6 +78,8 @@ constexpr int running(layer_description const& layer, recompute_level how, dtype
 // Of a block's eight fused operations: norm, sum with norm, GELU; whole: all but the last sum, whose result is the output.
 static_assert(running(fused(block), recompute_level::none) == 0 && running(fused(block), recompute_level::cheap) == 3 &&
               running(fused(block), recompute_level::cheap, bf16) == 2);
+// In place of what comes back, a rotation comes behind it; in place of what stays, never again.
+static_assert(running(turning(true, false), recompute_level::cheap) == 2 && running(turning(true, true), recompute_level::cheap) == 0);
 static_assert(running(fused(block), recompute_level::full) == static_cast<int>(fused(block).ops.size()) - 1);
 static_assert(running(embedding_layer(gpt2_124m), recompute_level::full) == 0 && running(fused(classifier_layer(gpt2_124m)), recompute_level::full) == 3);
 
@@ -107,7 +136,7 @@ constexpr bool drops_no_less(layer_description const& layer)
     for (auto const& o : layer.ops) {
         bool const product = forward_flops(o, shape) > flops{} || o.kind == op_kind::embedding;
         for (auto const z : o.z) {
-            if (z != no_slot && z != layer.output && !product && !is_dropped(layer, z, shape, recompute_level::cheap)) {
+            if (z != no_slot && z != layer.output && !product && !is_in_place(o) && !is_dropped(layer, z, shape, recompute_level::cheap)) {
                 return false;
             }
         }

@@ -33,8 +33,9 @@ constexpr bool well_formed(layer_description const& layer)
             if (z == no_slot) {
                 continue;
             }
-            if (z < 0 || z >= slots || written[static_cast<std::size_t>(z)] || layer.slot_widths[static_cast<std::size_t>(z)] != o.out_width) {
-                return false;  // written once only: backward needs what is there
+            if (z < 0 || z >= slots || (written[static_cast<std::size_t>(z)] && !is_in_place(o)) ||
+                layer.slot_widths[static_cast<std::size_t>(z)] != o.out_width) {
+                return false;  // written once only, or in place: backward needs what is there
             }
             written[static_cast<std::size_t>(z)] = true;
         }
