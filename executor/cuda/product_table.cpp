@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "executor/device/backend.hpp"
+#include "executor/stage/pre_activation.hpp"
 #include "kernels/linear/linear_products.hpp"
 #include "rheo/model/sharding.hpp"
 #include "rheo/tensor/digest.hpp"
@@ -24,7 +25,7 @@ constexpr dtype elements[] = {dtype::bf16, dtype::f32};
 
 std::uint64_t word_of(product_shape const& s)
 {
-    auto const bits = {s.left_transposed, s.right_transposed, s.has_bias, s.adds, s.gelu, s.element == dtype::f32, s.result == dtype::f32};
+    auto const bits = {s.gelu_slope, s.left_transposed, s.right_transposed, s.has_bias, s.adds, s.gelu, s.element == dtype::f32, s.result == dtype::f32};
     std::uint64_t word = 0;
     for (bool const bit : bits) {
         word = word << 1 | (bit ? 1 : 0);
@@ -44,7 +45,8 @@ product_shape shape_from(std::span<std::uint64_t const> words)
             .result = elements[bit(0) ? 1 : 0],
             .has_bias = bit(4),
             .adds = bit(3),
-            .gelu = bit(2)};
+            .gelu = bit(2),
+            .gelu_slope = bit(7)};
 }
 
 /// Whether a backward adds to the gradient of this slot: an operation above has read it, too, and gave its part.
@@ -65,8 +67,8 @@ void add_products(shard_layer const& layer, std::int64_t rows, dtype storage, st
         auto const order = o.kind == op_kind::unembed ? weight_order::out_in : weight_order::in_out;
         all.insert(linear_forward_product(rows, o.in_width, o.out_width, order, storage, o.parameters[1] != no_parameter,
                                           o.kind == op_kind::linear_gelu && gelu_in_product(storage), has(o.z[0], slot_form::partial)));
-        all.insert(
-            linear_backward_input_product(rows, o.in_width, o.out_width, order, storage, is_read_above(layer, i, o.x[0]), has(o.x[0], slot_form::gathered)));
+        all.insert(linear_backward_input_product(rows, o.in_width, o.out_width, order, storage, is_read_above(layer, i, o.x[0]),
+                                                 has(o.x[0], slot_form::gathered), pre_activation_of(layer, i) != no_slot && gelu_in_product(storage)));
         all.insert(linear_backward_weight_product(rows, o.in_width, o.out_width, order, storage));
     }
 }

@@ -4,6 +4,7 @@
 // The operations of a layer backward, for stage_on_pass.hpp: the gradients of what they read, and the contributions to their parameters; of each shard, and
 // through the exchanges between shards. The gradient of gathered rows is the sum of the shards' partial ones; that of a sum over shards is the same for all.
 
+#include "executor/stage/pre_activation.hpp"
 #include "executor/stage/stage_on.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/embedding/embedding.hpp"
@@ -52,17 +53,19 @@ void stage_on<Kernels>::pass::linear_input(std::size_t j, std::size_t index, wei
     auto const& [kind, o, column, part, count, positions] = op_of(j, index);
     bool const is_partial = form(o.x[0]) == slot_form::gathered;
     auto const width = all().width(j, o.z[0]);
+    auto const before = pre_activation_of(all().shards[j], index);
     by.linear_backward_input({.rows = rows(),
                               .in = o.in_width,
                               .out = o.out_width,
                               .order = order,
                               .weight = parameter(j, index, 0),
                               .output_gradient = gradient_of(j, o.z[0]) + column,
-                              .input_gradient = is_partial ? nullptr : gradient_of(j, o.x[0]),
+                              .input_gradient = is_partial ? nullptr : gradient_of(j, before == no_slot ? o.x[0] : before),
                               .accumulate = has_gradient(j, o.x[0]),
                               .partial = is_partial ? partial_gradient_of(j, o.x[0]) : nullptr,
-                              .output_gradient_row = width == o.out_width ? 0 : width});
-    gave(j, o.x[0]);
+                              .output_gradient_row = width == o.out_width ? 0 : width,
+                              .pre_activation = before == no_slot ? nullptr : slot(j, before)});
+    gave(j, before == no_slot ? o.x[0] : before);
 }
 
 template <class Kernels>
@@ -108,6 +111,9 @@ void stage_on<Kernels>::pass::own_gradient(std::size_t index)
 {
     for (std::size_t j = 0; j < shards() && op_of(0, index).own.kind == op_kind::linear_gelu; ++j) {
         auto const& o = op_of(j, index).own;
+        if (has_gradient(j, o.z[0])) {
+            continue;  // from the product that read the activation
+        }
         by.gelu_backward(
             {.count = rows() * o.out_width, .input = slot(j, o.z[0]), .output_gradient = gradient_of(j, o.z[1]), .input_gradient = gradient_of(j, o.z[0])});
     }

@@ -77,14 +77,18 @@ constexpr launch_list launches(op const& o, launch_pass pass, dtype_policy polic
     return list;
 }
 
-/// The launches of a layer's operations, the last one first in its backward.
+/// The launches of a layer's operations, the last one first in its backward. In bf16 the slope of a GELU is in the epilogue of the product behind it.
 constexpr launch_list launches_of(layer_description const& layer, launch_pass pass, dtype_policy policy)
 {
     launch_list list;
     for (std::size_t i = 0; i < layer.ops.size(); ++i) {
-        auto const& o = layer.ops[pass == launch_pass::forward ? i : layer.ops.size() - 1 - i];
-        for (auto const name : launches(o, pass, policy)) {
-            list.push_back(name);
+        auto const at = pass == launch_pass::forward ? i : layer.ops.size() - 1 - i;
+        auto const& o = layer.ops[at];
+        bool const is_joined = pass == launch_pass::backward && policy.storage == dtype::bf16 && at + 1 < layer.ops.size() && o.kind == op_kind::linear_gelu &&
+                               layer.ops[at + 1].kind == op_kind::linear && layer.ops[at + 1].x[0] == o.z[1];
+        auto const own = launches(o, pass, policy);
+        for (std::size_t n = is_joined ? 1 : 0; n < own.size(); ++n) {
+            list.push_back(own[n]);
         }
     }
     return list;

@@ -64,8 +64,13 @@ struct description {
             set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.result);
             set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.columns);
         }
-        set(CUBLASLT_MATMUL_DESC_EPILOGUE, s.gelu ? (s.has_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX)
-                                                  : (s.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT));
+        if (s.gelu_slope) {
+            set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.pre_activation);
+            set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.columns);
+        }
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE, s.gelu_slope ? CUBLASLT_EPILOGUE_DGELU
+                                           : s.gelu     ? (s.has_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX)
+                                                        : (s.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT));
         lay_out(first, s.element, s.right_transposed ? s.terms : s.columns, s.right_transposed ? s.columns : s.terms, operands.right_row);
         lay_out(second, s.element, s.left_transposed ? s.rows : s.terms, s.left_transposed ? s.terms : s.rows, operands.left_row);
         lay_out(result, s.result, s.columns, s.rows, operands.result_row);
@@ -108,7 +113,7 @@ struct products::impl {
         }
         // what an epilogue reads and writes is given by its alignment alone, which is the same for all, so that the shape decides and nothing else
         auto* const place = reinterpret_cast<void*>(std::uintptr_t{alignment});
-        description const d{shape, {.left = place, .right = place, .bias = place, .result = place, .activated = place}};
+        description const d{shape, {.left = place, .right = place, .bias = place, .result = place, .activated = place, .pre_activation = place}};
         described<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference;
         check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate");
         auto const wants = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
@@ -124,11 +129,11 @@ struct products::impl {
         int found = 0;
         auto const answer = cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle,
                                                            preference.handle, 1, &best, &found);
-        if (answer != CUBLAS_STATUS_NOT_SUPPORTED && !shape.gelu) {  // what is wrong besides shows without the GELU, too
+        if (answer != CUBLAS_STATUS_NOT_SUPPORTED && !has_gelu(shape)) {  // what is wrong besides shows without the GELU, too
             check(answer, "cublasLtMatmulAlgoGetHeuristic");
         }
         bool const none = answer != CUBLAS_STATUS_SUCCESS || found == 0 || best.state != CUBLAS_STATUS_SUCCESS;
-        if (none && shape.gelu) {
+        if (none && has_gelu(shape)) {
             best.algo = {};
         } else if (none) {
             throw error{CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for a product of " + std::to_string(shape.rows) + " x " +
@@ -138,15 +143,20 @@ struct products::impl {
         return chosen.emplace(shape, best.algo).first->second;
     }
 
-    /// Without the GELU where no algorithm has it behind its sum, or the rows of what cuBLASLt calls auxiliary do not begin at multiples of eight elements.
+    static bool has_gelu(product_shape const& shape) { return shape.gelu || shape.gelu_slope; }
+
+    /// Without the GELU, or its slope, where no algorithm has it behind its sum, or the rows of what cuBLASLt calls auxiliary do not begin at multiples of eight
+    /// elements.
     std::pair<product_shape, cublasLtMatmulAlgo_t> possible(product_shape shape)
     {
-        shape.gelu = shape.gelu && shape.columns % 8 == 0;
+        if (shape.columns % 8 != 0) {
+            shape.gelu = shape.gelu_slope = false;
+        }
         auto const algorithm = choice(shape);
-        if (!shape.gelu || std::bit_cast<std::array<std::uint64_t, 8>>(algorithm) != std::array<std::uint64_t, 8>{}) {
+        if (!has_gelu(shape) || std::bit_cast<std::array<std::uint64_t, 8>>(algorithm) != std::array<std::uint64_t, 8>{}) {
             return {shape, algorithm};
         }
-        shape.gelu = false;
+        shape.gelu = shape.gelu_slope = false;
         return {shape, choice(shape)};
     }
 };
@@ -163,6 +173,9 @@ bool products::multiply(stream queue, workspace scratch, product_shape const& sh
     expects(!shape.gelu || operands.result_row == 0, "the result of a product with a GELU has rows that follow each other");
     expects(!shape.gelu || (operands.activated != nullptr && shape.result == dtype::bf16 && !shape.adds),
             "a product with a GELU has a place for it, is stored in bf16 and adds to nothing");
+    expects(!shape.gelu_slope || (operands.pre_activation != nullptr && operands.result_row == 0 && shape.result == dtype::bf16 && !shape.adds && !shape.gelu &&
+                                  !shape.has_bias),
+            "a product with GELU's slope has what GELU read, is stored in bf16 with rows that follow each other, and adds nothing");
     if (shape.rows == 0 || shape.columns == 0) {
         return true;
     }

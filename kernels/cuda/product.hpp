@@ -30,6 +30,7 @@ struct product_shape {
     bool has_bias = false;          ///< [columns] is added to each row
     bool adds = false;              ///< to what the result holds
     bool gelu = false;              ///< of the sum before it is rounded, beside the result; bf16, and then nothing is added to the result
+    bool gelu_slope = false;        ///< the sum before it is rounded is multiplied by GELU's slope at what stands beside the result; bf16, and that is all
 
     friend constexpr bool operator==(product_shape const&, product_shape const&) = default;
     friend constexpr auto operator<=>(product_shape const&, product_shape const&) = default;
@@ -40,14 +41,15 @@ struct product_operands {
     void const* right;
     void const* bias = nullptr;
     void* result;
-    void* activated = nullptr;  ///< of a shape with gelu: [rows, columns], as the result
+    void* activated = nullptr;             ///< of a shape with gelu: [rows, columns], as the result
+    void const* pre_activation = nullptr;  ///< of a shape with gelu_slope: [rows, columns], as the result
     // Elements from row to row as the matrix lies; 0: rows follow each other. They choose no algorithm, so they are as aligned as those that do.
     std::int64_t left_row = 0;
     std::int64_t right_row = 0;
-    std::int64_t result_row = 0;  ///< of a shape without gelu
+    std::int64_t result_row = 0;  ///< of a shape without gelu and gelu_slope
 };
 
-/// The algorithm of a shape, as cuBLASLt writes it down; all zero for a shape with gelu for which it has none.
+/// The algorithm of a shape, as cuBLASLt writes it down; all zero for a shape with gelu or gelu_slope for which it has none.
 struct product_choice {
     product_shape shape;
     std::array<std::uint64_t, 8> algorithm;
@@ -72,7 +74,7 @@ public:
 
     /// Puts a product into the stream. @pre the workspace has counter_bytes + workspace_bytes, operands are aligned, and rows that lie apart where those that
     /// follow each other would be
-    /// @returns whether that is all of the shape: where no algorithm has a GELU behind its sum, there is the result alone
+    /// @returns whether that is all of the shape: where no algorithm has a GELU or its slope behind its sum, there is the result alone
     /// @throws error, also when no algorithm computes the result
     bool multiply(stream queue, workspace scratch, product_shape const& shape, product_operands const& operands);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by cuBLASLt, with the bias in their epilogue, and in bf16 the GELU that may follow. In fp32 a kernel of its own makes the GELU
-// (linear_products.hpp). A weight gradient is a product in float, and one pass adds it to the exact sums.
+// Products by cuBLASLt, with the bias in their epilogue, and in bf16 the GELU that may follow, backward the slope of the one that may come before. In fp32 a
+// kernel of its own makes both (linear_products.hpp). A weight gradient is a product in float, and one pass adds it to the exact sums.
 #include "kernels/linear/linear.hpp"
 
 #include <algorithm>
@@ -105,12 +105,18 @@ template <dtype_policy Policy>
 void linear_backward_input(stream queue, workspace scratch, products& by, linear_backward_input_arguments<Policy> const& a)
 {
     bool const partial = a.partial != nullptr;
-    expects((a.input_gradient == nullptr) == partial, "a linear writes the gradient of its input, or a partial one");
-    by.multiply(queue, scratch, linear_backward_input_product(a.rows, a.in, a.out, a.order, Policy.storage, a.accumulate, partial),
-                product_operands{.left = a.output_gradient,
-                                 .right = a.weight,
-                                 .result = partial ? static_cast<void*>(a.partial) : a.input_gradient,
-                                 .left_row = gradient_row_of(a)});
+    bool const slope = a.pre_activation != nullptr && gelu_in_product(Policy.storage);
+    expect_one_result(a);
+    bool const all = by.multiply(queue, scratch, linear_backward_input_product(a.rows, a.in, a.out, a.order, Policy.storage, a.accumulate, partial, slope),
+                                 product_operands{.left = a.output_gradient,
+                                                  .right = a.weight,
+                                                  .result = partial ? static_cast<void*>(a.partial) : a.input_gradient,
+                                                  .pre_activation = slope ? a.pre_activation : nullptr,
+                                                  .left_row = gradient_row_of(a)});
+    if (a.pre_activation != nullptr && !(slope && all)) {
+        gelu_backward<Policy>(queue,
+                              {.count = a.rows * a.in, .input = a.pre_activation, .output_gradient = a.input_gradient, .input_gradient = a.input_gradient});
+    }
 }
 
 std::int64_t linear_backward_weight_workspace_bytes(std::int64_t in, std::int64_t out)

@@ -4,7 +4,8 @@
 // y = x W + bias, with W as [in, out] (the orientation of GPT-2's files) or as [out, in] (a classifier tied
 // to the token table), and optionally GELU of the result in one pass: then both the pre-activation, which
 // backward needs, and the activated value are stored, each rounded as the two operations would have; on a device in bf16 the activated
-// value may be that of the sum before it is rounded, which is nearer to it.
+// value may be that of the sum before it is rounded, which is nearer to it. Likewise back through a GELU before the product, in one pass with the
+// gradient of the product's input.
 // The grid of tiles below is part of the definition: a BLAS gives other bits for another grid.
 // Of a shard whose inner dimension is cut the result is a partial one, in the type that is computed in and without bias: shard_sum adds those of all
 // shards. Rows of the output may lie apart, so that two products of a shard write into one slot side by side.
@@ -57,6 +58,8 @@ struct linear_backward_input_arguments {
     bool accumulate = false;                      ///< add to input_gradient, or to partial, instead of overwriting it
     compute_t<Policy>* partial = nullptr;         // [rows, in], where input_gradient is null: not rounded
     std::int64_t output_gradient_row = 0;         ///< elements from row to row of output_gradient; 0: out
+    /// [rows, in] or null: the input is gelu of this, and input_gradient the gradient of this. Nothing is accumulated, then, and nothing partial
+    storage_t<Policy> const* pre_activation = nullptr;
 };
 
 template <dtype_policy Policy = fp32>
@@ -99,6 +102,14 @@ constexpr std::int64_t gradient_row_of(Arguments const& a)
     return a.output_gradient_row == 0 ? a.out : a.output_gradient_row;
 }
 
+/// @pre of a linear_backward_input: one result, and what one with a GELU before it asks for
+template <dtype_policy Policy>
+constexpr void expect_one_result(linear_backward_input_arguments<Policy> const& a)
+{
+    expects((a.input_gradient == nullptr) != (a.partial == nullptr), "a linear writes the gradient of its input, or a partial one");
+    expects(a.pre_activation == nullptr || (a.partial == nullptr && !a.accumulate), "a gradient back through a GELU is whole, and adds to nothing");
+}
+
 namespace definition {
 
 /// Where weight (i, o) lies.
@@ -136,7 +147,7 @@ template <dtype_policy Policy>
 void linear_backward_input(linear_backward_input_arguments<Policy> const& a)
 {
     using compute = compute_t<Policy>;
-    expects((a.input_gradient == nullptr) != (a.partial == nullptr), "a linear writes the gradient of its input, or a partial one");
+    expect_one_result(a);
     std::int64_t const gradient_row = gradient_row_of(a);
     for (std::int64_t r = 0; r < a.rows; ++r) {
         for (std::int64_t i = 0; i < a.in; ++i) {
@@ -150,6 +161,9 @@ void linear_backward_input(linear_backward_input_arguments<Policy> const& a)
             }
             auto& target = a.input_gradient[r * a.in + i];
             target = static_cast<storage_t<Policy>>(a.accumulate ? compute(target) + sum : sum);
+            if (a.pre_activation != nullptr) {
+                target = static_cast<storage_t<Policy>>(compute(target) * gelu_derivative(compute(a.pre_activation[r * a.in + i])));
+            }
         }
     }
 }

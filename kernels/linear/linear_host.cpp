@@ -82,9 +82,10 @@ void linear_backward_input(tile_pool& pool, linear_backward_input_arguments<> co
 {
     bool const in_out = a.order == weight_order::in_out;
     std::int64_t const gradient_row = gradient_row_of(a);
-    expects((a.input_gradient == nullptr) != (a.partial == nullptr), "a linear writes the gradient of its input, or a partial one");
+    expect_one_result(a);
     float* const to = a.partial != nullptr ? a.partial : a.input_gradient;
     for_tiles(pool, product_tiles, a.rows, a.in, [&](tile_box const& box, int) {
+        float* const tile = to + box.rows.begin * a.in + box.columns.begin;
         sgemm({.m = box.rows.count,
                .n = box.columns.count,
                .k = a.out,
@@ -94,8 +95,12 @@ void linear_backward_input(tile_pool& pool, linear_backward_input_arguments<> co
                .b = a.weight + box.columns.begin * (in_out ? a.out : 1),
                .b_row = in_out ? a.out : a.in,
                .beta = a.accumulate ? 1.0F : 0.0F,
-               .c = to + box.rows.begin * a.in + box.columns.begin,
+               .c = tile,
                .c_row = a.in});
+        for (std::int64_t r = 0; a.pre_activation != nullptr && r < box.rows.count; ++r) {
+            float* const row = tile + r * a.in;
+            loops().gelu_backward(box.columns.count, a.pre_activation + (row - to), row, row);
+        }
     });
 }
 

@@ -25,7 +25,7 @@ constexpr product_shape linear_forward_product(std::int64_t rows, std::int64_t i
 }
 
 constexpr product_shape linear_backward_input_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage, bool accumulates,
-                                                      bool partial = false)
+                                                      bool partial = false, bool gelu_slope = false)
 {
     return {.rows = rows,
             .columns = in,
@@ -33,7 +33,8 @@ constexpr product_shape linear_backward_input_product(std::int64_t rows, std::in
             .right_transposed = order == weight_order::in_out,
             .element = storage,
             .result = partial ? dtype::f32 : storage,
-            .adds = accumulates};
+            .adds = accumulates,
+            .gelu_slope = gelu_slope};
 }
 
 /// The gradient of the weight, as the weight lies.
@@ -43,7 +44,7 @@ constexpr product_shape linear_backward_weight_product(std::int64_t rows, std::i
     return {.rows = in_out ? in : out, .columns = in_out ? out : in, .terms = rows, .left_transposed = true, .element = storage, .result = dtype::f32};
 }
 
-/// cuBLASLt's epilogue has a GELU for what is stored in bf16; what it takes for a hyperbolic tangent in fp32 is not known.
+/// cuBLASLt's epilogues have a GELU and its slope for what is stored in bf16; what it takes for a hyperbolic tangent in fp32 is not known.
 constexpr bool gelu_in_product(dtype storage) { return storage == dtype::bf16; }
 
 }  // namespace rheo::inline v0::cuda

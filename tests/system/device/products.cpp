@@ -52,7 +52,7 @@ TEST_CASE("products: table round-trips; anything else is rejected")
 {
     using cuda::product_shape;
     std::vector<cuda::product_choice> table;
-    for (int bits = 0; bits < 128; ++bits) {
+    for (int bits = 0; bits < 256; ++bits) {
         auto const bit = [&](int place) { return (bits >> place & 1) != 0; };
         table.push_back({{.rows = 1 + bits,
                           .columns = std::int64_t{1} << 40,
@@ -63,13 +63,14 @@ TEST_CASE("products: table round-trips; anything else is rejected")
                           .result = bit(3) ? dtype::f32 : dtype::bf16,
                           .has_bias = bit(4),
                           .adds = bit(5),
-                          .gelu = bit(6)},
+                          .gelu = bit(6),
+                          .gelu_slope = bit(7)},
                          {~std::uint64_t{0}, static_cast<std::uint64_t>(bits)}});
     }
     auto const text = cuda::to_text(table);
     CHECK(cuda::table_from(text) == table);
     CHECK(cuda::table_from(cuda::to_text({})).empty());
-    for (auto const& bad : {text.substr(0, text.size() - 1), text + " 0", text + "x", "129" + text.substr(3), std::string{}, std::string{"2 products"}}) {
+    for (auto const& bad : {text.substr(0, text.size() - 1), text + " 0", text + "x", "257" + text.substr(3), std::string{}, std::string{"2 products"}}) {
         CHECK_THROWS_AS(cuda::table_from(bad), exit_error);
     }
 }

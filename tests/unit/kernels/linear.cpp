@@ -173,6 +173,19 @@ TEST_CASE("linear: host gradients agree with the definition in double")
                                                    .input_gradient = dx.data(),
                                                    .accumulate = accumulate});
                 check_within(dx, expected, bound);
+                if (!accumulate) {  // in one pass back through a GELU, with the bits of two
+                    auto both = poison(s.rows * s.in);
+                    host::linear_backward_input(pool, {.rows = s.rows,
+                                                       .in = s.in,
+                                                       .out = s.out,
+                                                       .order = order,
+                                                       .weight = w.data(),
+                                                       .output_gradient = dy.data(),
+                                                       .input_gradient = both.data(),
+                                                       .pre_activation = old.data()});
+                    host::gelu_backward(pool, {.count = s.rows * s.in, .input = old.data(), .output_gradient = dx.data(), .input_gradient = dx.data()});
+                    CHECK(bits(both) == bits(dx));
+                }
             }
             doubles expected(w.size());
             doubles bound(w.size());

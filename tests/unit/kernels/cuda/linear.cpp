@@ -140,6 +140,66 @@ TEMPLATE_TEST_CASE("cuda linear: matches double in each direction", "", float, b
     }
 }
 
+TEMPLATE_TEST_CASE("cuda linear: back through a GELU in one pass", "", float, bfloat16)
+{
+    using T = TestType;
+    cuda::products products;
+    for (auto const& s : shapes) {
+        for (auto const order : orders) {
+            INFO(s.rows << " x " << s.in << " x " << s.out << ", order " << static_cast<int>(order));
+            inputs<T> const in{s};
+            device::array<T> const w{in.w}, dy{in.dy}, before{in.before}, whole{s.rows * s.in}, plain{s.rows * s.in}, apart{s.rows * s.in};
+            device::scratch const scratch{cuda::linear_backward_weight_workspace_bytes(s.in, s.out)};
+            auto const back = [&](device::array<T> const& to, T const* pre_activation) {
+                cuda::linear_backward_input<policy<T>>(device::queue(), scratch, products,
+                                                       {.rows = s.rows,
+                                                        .in = s.in,
+                                                        .out = s.out,
+                                                        .order = order,
+                                                        .weight = w.data(),
+                                                        .output_gradient = dy.data(),
+                                                        .input_gradient = to.data(),
+                                                        .pre_activation = pre_activation});
+            };
+            back(whole, before.data());
+            back(plain, nullptr);
+            cuda::gelu_backward<policy<T>>(device::queue(),
+                                           {.count = s.rows * s.in, .input = before.data(), .output_gradient = plain.data(), .input_gradient = apart.data()});
+            CHECK((whole.margins_kept() && before.margins_kept()));
+            auto const table = products.table();
+            bool const epilogue = std::any_of(table.begin(), table.end(), [&](cuda::product_choice const& c) {
+                return c.shape.gelu_slope && c.shape.rows == s.rows && c.shape.columns == s.in && c.shape.right_transposed == (order == weight_order::in_out) &&
+                       c.algorithm != decltype(c.algorithm){};
+            });
+            CHECK((!epilogue || (sizeof(T) == 2 && s.in % 8 == 0)));
+            if (!epilogue) {
+                CHECK(all_bits(whole.host()) == all_bits(apart.host()));
+                continue;
+            }
+            // The sum, of s.out terms, is not rounded before the slope, which is at most 1.13; the library may take the hyperbolic tangent of the device.
+            auto const dyd = widened(in.dy), wd = widened(in.w), x = widened(in.before);
+            auto const size_of_dy = magnitudes(dyd), size_of_w = magnitudes(wd);
+            doubles dx(x.size()), size_of_dx(x.size()), bound(x.size());
+            definition::linear_backward_input<fp64>(
+                {.rows = s.rows, .in = s.in, .out = s.out, .order = order, .weight = wd.data(), .output_gradient = dyd.data(), .input_gradient = dx.data()});
+            definition::linear_backward_input<fp64>({.rows = s.rows,
+                                                     .in = s.in,
+                                                     .out = s.out,
+                                                     .order = order,
+                                                     .weight = size_of_w.data(),
+                                                     .output_gradient = size_of_dy.data(),
+                                                     .input_gradient = size_of_dx.data()});
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                double const slope = definition::gelu_derivative(x[i]);
+                bound[i] =
+                    1.13 * static_cast<double>(s.out + 2) * u * size_of_dx[i] + 0x1p-9 * std::fabs(dx[i]) + 2 * roundoff<T> * std::fabs(slope * dx[i]) + 1e-6;
+                dx[i] *= slope;
+            }
+            check_within(single(whole.host()), dx, bound);
+        }
+    }
+}
+
 TEMPLATE_TEST_CASE("cuda linear: bias gradient is the exact column sum", "", float, bfloat16)
 {
     using T = TestType;

@@ -99,6 +99,7 @@ std::optional<extents> extents_of(cublasLtMatmulDescription const& p, cublasLtLa
 
 bool has_bias(cublasLtEpilogue_t e) { return (e & CUBLASLT_EPILOGUE_BIAS) != 0; }
 bool has_gelu(cublasLtEpilogue_t e) { return (e & CUBLASLT_EPILOGUE_GELU_AUX) == CUBLASLT_EPILOGUE_GELU_AUX; }
+bool has_slope(cublasLtEpilogue_t e) { return (e & CUBLASLT_EPILOGUE_DGELU) == CUBLASLT_EPILOGUE_DGELU; }
 
 /// What the library asks of an epilogue.
 cublasStatus_t allowed(cublasLtMatmulDescription const& p, cublasLtLayout const& a, cublasLtLayout const& d)
@@ -106,7 +107,7 @@ cublasStatus_t allowed(cublasLtMatmulDescription const& p, cublasLtLayout const&
     if (has_bias(p.epilogue) && (!aligned(p.bias) || p.bias_type.value_or(d.element) != a.element)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    if (has_gelu(p.epilogue)) {
+    if (has_gelu(p.epilogue) || has_slope(p.epilogue)) {
         if (p.auxiliary_step < d.rows || p.auxiliary_step % 8 != 0 || p.auxiliary == nullptr) {
             return CUBLAS_STATUS_INVALID_VALUE;
         }
@@ -152,6 +153,9 @@ void multiply(product const& x)
             if (has_gelu(how.epilogue)) {
                 put(x.d_layout.element, how.auxiliary, row + column * how.auxiliary_step, sum);
                 sum = rheo::definition::gelu(sum);
+            }
+            if (has_slope(how.epilogue)) {
+                sum *= rheo::definition::gelu_derivative(element_of(x.d_layout.element, how.auxiliary, row + column * how.auxiliary_step));
             }
             put(x.d_layout.element, x.d, row + column * x.d_layout.step, sum);
         }
