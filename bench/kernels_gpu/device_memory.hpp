@@ -78,6 +78,21 @@ struct exact_memory {
     gradient_sum_of<dtype::i64> target() const { return {.sums = sums.data(), .state = state.data(), .contributions = 8}; }
 };
 
+/// The same in 32 bits, with a scale for each row.
+struct row_memory {
+    std::int64_t width;
+    memory<std::int32_t> sums;
+    memory<row_sum_state> states;
+
+    row_memory(std::int64_t rows, std::int64_t row_width)
+        : width{row_width},
+          sums{rows * width, std::vector<std::int32_t>(static_cast<std::size_t>(std::min<std::int64_t>(rows * width, 1 << 20)))},
+          states{std::vector<row_sum_state>(static_cast<std::size_t>(rows), {.scale_log2 = 10})}
+    {
+    }
+    gradient_sum_of<dtype::i32> target() const { return {.sums = sums.data(), .states = states.data(), .width = width, .contributions = 8}; }
+};
+
 inline cuda::workspace workspace_of(memory<char> const& scratch)
 {
     check(cudaMemsetAsync(scratch.data(), 0, cuda::workspace::counter_bytes, nullptr), "cudaMemsetAsync");

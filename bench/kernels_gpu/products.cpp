@@ -22,12 +22,13 @@ void linear(results& to, char const* type, std::int64_t rows, std::int64_t in, s
     auto const x = numbers<T>(rows * in), w = numbers<T>(in * out), b = numbers<T>(out), dy = numbers<T>(rows * out);
     memory<T> const y{rows * out}, activated{rows * out}, dx{rows * in};
     exact_memory const dw{in * out}, db{out};
+    row_memory const dw_rows{in, out};
     memory<char> const bytes{cuda::linear_backward_parameters_workspace_bytes(rows, in, out)};
     auto const scratch = workspace_of(bytes);
     cuda::products by;
     double const flops = 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
     double const matrices = static_cast<double>(rows * in + in * out + rows * out) * sizeof(T);
-    double const sums = 24.0 * static_cast<double>(in * out);  // the float gradient, written and read, and the exact sums
+    double const sums = 16.0 * static_cast<double>(in * out);  // exact sums, read and written; the float gradient is meant to stay in the cache
     auto const shape = sizes_of(rows, in, out);
     auto const forward = [&](T* gelu) {
         cuda::linear_forward<policy>(
@@ -46,6 +47,10 @@ void linear(results& to, char const* type, std::int64_t rows, std::int64_t in, s
         .rows = rows, .in = in, .out = out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw.target()};
     to.add({.kernel = "linear_backward_weight", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops},
            [&] { cuda::linear_backward_weight(cuda::stream{}, scratch, by, weight); });
+    linear_backward_weight_arguments<cuda::policy_of<T, std::int32_t>> const in_rows{
+        .rows = rows, .in = in, .out = out, .input = x.data(), .output_gradient = dy.data(), .weight_gradient = dw_rows.target()};
+    to.add({.kernel = "linear_backward_weight, 32-bit sums", .type = type, .shape = shape, .bytes = matrices + sums / 2, .flops = flops},
+           [&] { cuda::linear_backward_weight(cuda::stream{}, scratch, by, in_rows); });
     to.add({.kernel = "linear_backward_parameters", .type = type, .shape = shape, .bytes = matrices + sums, .flops = flops},
            [&] { cuda::linear_backward_parameters(cuda::stream{}, scratch, by, weight, db.target()); });
 }

@@ -95,8 +95,8 @@ public:
     {
         for (auto const& product : products_of(layers, shape, Policy.storage)) {
             queue_.by().choose(product);
-            workspace_ = std::max(workspace_, workspace::counter_bytes + products::workspace_bytes);
         }
+        workspace_ = std::max(workspace_, workspace_of_products(layers, shape));
         if (auto* const cudnn = queue_.attention_by_cudnn()) {
             for (auto const& one : attentions_of(layers, shape)) {
                 workspace_ = std::max(workspace_, cudnn->choose(one));

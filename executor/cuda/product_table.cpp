@@ -25,7 +25,8 @@ constexpr dtype elements[] = {dtype::bf16, dtype::f32};
 
 std::uint64_t word_of(product_shape const& s)
 {
-    auto const bits = {s.gelu_slope, s.left_transposed, s.right_transposed, s.has_bias, s.adds, s.gelu, s.element == dtype::f32, s.result == dtype::f32};
+    auto const bits = {s.gelu_slope, s.left_unaligned, s.right_unaligned,       s.left_transposed,     s.right_transposed, s.has_bias,
+                       s.adds,       s.gelu,           s.element == dtype::f32, s.result == dtype::f32};
     std::uint64_t word = 0;
     for (bool const bit : bits) {
         word = word << 1 | (bit ? 1 : 0);
@@ -46,7 +47,9 @@ product_shape shape_from(std::span<std::uint64_t const> words)
             .has_bias = bit(4),
             .adds = bit(3),
             .gelu = bit(2),
-            .gelu_slope = bit(7)};
+            .gelu_slope = bit(9),
+            .left_unaligned = bit(8),
+            .right_unaligned = bit(7)};
 }
 
 /// Whether a backward adds to the gradient of this slot: an operation above has read it, too, and gave its part.
@@ -56,21 +59,34 @@ bool is_read_above(shard_layer const& layer, std::size_t index, int slot)
                        [&](shard_op const& o) { return o.kind == shard_op_kind::operation && (o.own.x[0] == slot || o.own.x[1] == slot); });
 }
 
-void add_products(shard_layer const& layer, std::int64_t rows, dtype storage, std::set<product_shape>& all)
+/// f(layer of a shard, index of its operation) for every linear operation.
+template <class F>
+void for_linears(std::span<layer_description const> layers, F f)
+{
+    for (auto const& whole : layers) {
+        for (int j = 0; j < whole.shards; ++j) {
+            auto const layer = sharded(whole, whole.shards, j);
+            for (std::size_t i = 0; i < layer.ops.size(); ++i) {
+                auto const kind = layer.ops[i].own.kind;
+                if (layer.ops[i].kind == shard_op_kind::operation && (kind == op_kind::linear || kind == op_kind::linear_gelu || kind == op_kind::unembed)) {
+                    f(layer, i);
+                }
+            }
+        }
+    }
+}
+
+void add_products(shard_layer const& layer, std::size_t index, std::int64_t rows, dtype storage, std::set<product_shape>& all)
 {
     auto const has = [&](int slot, slot_form form) { return layer.forms[static_cast<std::size_t>(slot)] == form; };
-    for (std::size_t i = 0; i < layer.ops.size(); ++i) {
-        auto const& o = layer.ops[i].own;
-        if (layer.ops[i].kind != shard_op_kind::operation || (o.kind != op_kind::linear && o.kind != op_kind::linear_gelu && o.kind != op_kind::unembed)) {
-            continue;
-        }
-        auto const order = o.kind == op_kind::unembed ? weight_order::out_in : weight_order::in_out;
-        all.insert(linear_forward_product(rows, o.in_width, o.out_width, order, storage, o.parameters[1] != no_parameter,
-                                          o.kind == op_kind::linear_gelu && gelu_in_product(storage), has(o.z[0], slot_form::partial)));
-        all.insert(linear_backward_input_product(rows, o.in_width, o.out_width, order, storage, is_read_above(layer, i, o.x[0]),
-                                                 has(o.x[0], slot_form::gathered), pre_activation_of(layer, i) != no_slot && gelu_in_product(storage)));
-        all.insert(linear_backward_weight_product(rows, o.in_width, o.out_width, order, storage));
-    }
+    auto const& o = layer.ops[index].own;
+    auto const order = o.kind == op_kind::unembed ? weight_order::out_in : weight_order::in_out;
+    all.insert(linear_forward_product(rows, o.in_width, o.out_width, order, storage, o.parameters[1] != no_parameter,
+                                      o.kind == op_kind::linear_gelu && gelu_in_product(storage), has(o.z[0], slot_form::partial)));
+    all.insert(linear_backward_input_product(rows, o.in_width, o.out_width, order, storage, is_read_above(layer, index, o.x[0]),
+                                             has(o.x[0], slot_form::gathered), pre_activation_of(layer, index) != no_slot && gelu_in_product(storage)));
+    auto const panels = linear_weight_panels(o.in_width, o.out_width, order);
+    for_panels(panels, [&](weight_panel const& panel) { all.insert(linear_backward_weight_product(rows, panels, panel, storage)); });
 }
 
 }  // namespace
@@ -78,12 +94,21 @@ void add_products(shard_layer const& layer, std::int64_t rows, dtype storage, st
 std::vector<product_shape> products_of(std::span<layer_description const> layers, microbatch_shape shape, dtype storage)
 {
     std::set<product_shape> all;
-    for (auto const& layer : layers) {
-        for (int j = 0; j < layer.shards; ++j) {
-            add_products(sharded(layer, layer.shards, j), rheo::rows(shape), storage, all);
-        }
-    }
+    for_linears(layers, [&](shard_layer const& layer, std::size_t i) { add_products(layer, i, rheo::rows(shape), storage, all); });
     return {all.begin(), all.end()};
+}
+
+std::int64_t workspace_of_products(std::span<layer_description const> layers, microbatch_shape shape)
+{
+    std::int64_t most = 0;
+    for_linears(layers, [&](shard_layer const& layer, std::size_t i) {
+        auto const& o = layer.ops[i].own;
+        most = std::max(most, linear_backward_weight_workspace_bytes(o.in_width, o.out_width));
+        if (o.parameters[1] != no_parameter) {
+            most = std::max(most, linear_backward_parameters_workspace_bytes(rheo::rows(shape), o.in_width, o.out_width));
+        }
+    });
+    return most;
 }
 
 std::vector<attention_shape> attentions_of(std::span<layer_description const> layers, microbatch_shape shape)

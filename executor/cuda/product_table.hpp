@@ -19,6 +19,9 @@ namespace rheo::inline v0::cuda {
 /// Of the forwards and backwards of these layers, in order and once each.
 std::vector<product_shape> products_of(std::span<layer_description const> layers, microbatch_shape shape, dtype storage);
 
+/// Bytes of the largest workspace that they take: counters, what an algorithm may want, and a panel of the gradient of a weight.
+std::int64_t workspace_of_products(std::span<layer_description const> layers, microbatch_shape shape);
+
 /// Of attention in these layers, once each. @throws exit_error for what cuDNN is not asked for: dropout, and slices of sequences
 std::vector<attention_shape> attentions_of(std::span<layer_description const> layers, microbatch_shape shape);
 

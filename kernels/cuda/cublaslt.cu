@@ -83,6 +83,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     return pass_on(cublasLtMatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic", handle, description, a, b, c, d, preference, wanted, results, found);
 }
 
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(cublasLtMatmulAlgo_t const* algorithm, cublasLtMatmulAlgoConfigAttributes_t what, void* value,
+                                                    std::size_t size, std::size_t* written)
+{
+    return pass_on(cublasLtMatmulAlgoConfigGetAttribute, "cublasLtMatmulAlgoConfigGetAttribute", algorithm, what, value, size, written);
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, void const* alpha, void const* a, cublasLtMatrixLayout_t a_layout,
                               void const* b, cublasLtMatrixLayout_t b_layout, void const* beta, void const* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void* scratch, std::size_t scratch_bytes,

@@ -3,7 +3,8 @@
 
 // Which kernels an operation becomes on a device, by name and in their order, as a value: so the compiler can say how many launches a
 // layer takes. Backward is that of input and weights together; where an instruction has one of them alone, what is one launch here
-// may be two. So it is with sums of gradients in 64 bits; those in 32 join nothing and have their rows judged besides. A test counts what is really launched.
+// may be two. A weight whose gradient is computed in panels (kernels/linear/weight_panels.hpp) has the two of the gradient for each of them. So it is with sums
+// of gradients in 64 bits; those in 32 join nothing and have their rows judged besides. A test counts what is really launched.
 
 #include <cstdint>
 #include <string_view>

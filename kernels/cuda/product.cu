@@ -71,9 +71,9 @@ struct description {
         set(CUBLASLT_MATMUL_DESC_EPILOGUE, s.gelu_slope ? CUBLASLT_EPILOGUE_DGELU
                                            : s.gelu     ? (s.has_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX)
                                                         : (s.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT));
-        lay_out(first, s.element, s.right_transposed ? s.terms : s.columns, s.right_transposed ? s.columns : s.terms, operands.right_row);
-        lay_out(second, s.element, s.left_transposed ? s.rows : s.terms, s.left_transposed ? s.terms : s.rows, operands.left_row);
-        lay_out(result, s.result, s.columns, s.rows, operands.result_row);
+        lay_out(first, s.element, s.right_transposed ? s.terms : s.columns, s.right_transposed ? s.columns : s.terms, operands.right_row, s.right_unaligned);
+        lay_out(second, s.element, s.left_transposed ? s.rows : s.terms, s.left_transposed ? s.terms : s.rows, operands.left_row, s.left_unaligned);
+        lay_out(result, s.result, s.columns, s.rows, operands.result_row, false);
     }
 
 private:
@@ -84,16 +84,64 @@ private:
     }
 
     template <class Layout>
-    static void lay_out(Layout& layout, dtype element, std::int64_t contiguous, std::int64_t others, std::int64_t step)
+    static void lay_out(Layout& layout, dtype element, std::int64_t contiguous, std::int64_t others, std::int64_t step, bool unaligned)
     {
         auto const whole = [&](std::int64_t count) { return count * size_of(element) % products::alignment == 0; };
-        expects(step == 0 || (step >= contiguous && (whole(step) || !whole(contiguous))),
+        expects(step == 0 || (step >= contiguous && (unaligned || whole(step) || !whole(contiguous))),
                 "rows of a matrix that lie apart are aligned as those that follow each other");
         check(cublasLtMatrixLayoutCreate(&layout.handle, type_of(element), static_cast<std::uint64_t>(contiguous), static_cast<std::uint64_t>(others),
                                          step == 0 ? contiguous : step),
               "cublasLtMatrixLayoutCreate");
     }
 };
+
+/// A description and what is wanted of the algorithm.
+struct question {
+    description product;
+    described<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference;
+
+    question(product_shape const& shape, std::uint32_t aligned_to) : product{shape, places(shape, aligned_to)}
+    {
+        check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate");
+        wants(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
+        wants(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(products::workspace_bytes));
+        for (auto const operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+            wants(operand, aligned_to);
+        }
+    }
+
+private:
+    /// What an epilogue reads and writes is given by its alignment alone, which is the same for all, so that the shape decides and nothing else. Rows that are
+    /// not aligned are an odd number of elements apart: what computes those computes any other.
+    static product_operands places(product_shape const& shape, std::uint32_t aligned_to)
+    {
+        auto* const place = reinterpret_cast<void*>(std::uintptr_t{aligned_to});
+        auto const row = [](bool unaligned, std::int64_t contiguous) { return unaligned ? contiguous | 1 : 0; };
+        return {.left = place,
+                .right = place,
+                .bias = place,
+                .result = place,
+                .activated = place,
+                .pre_activation = place,
+                .left_row = row(shape.left_unaligned, shape.left_transposed ? shape.rows : shape.terms),
+                .right_row = row(shape.right_unaligned, shape.right_transposed ? shape.terms : shape.columns)};
+    }
+
+    template <class T>
+    void wants(cublasLtMatmulPreferenceAttributes_t what, T value)
+    {
+        check(cublasLtMatmulPreferenceSetAttribute(preference.handle, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+    }
+};
+
+std::optional<int> property_of(cublasLtMatmulAlgo_t const& algorithm, cublasLtMatmulAlgoConfigAttributes_t what)
+{
+    std::int32_t value = 0;
+    std::size_t written = 0;
+    auto const answer = cublasLtMatmulAlgoConfigGetAttribute(&algorithm, what, &value, sizeof value, &written);
+    return answer == CUBLAS_STATUS_SUCCESS && written == sizeof value ? std::optional<int>{value} : std::nullopt;
+}
 
 }  // namespace
 
@@ -106,41 +154,32 @@ struct products::impl {
     impl(impl const&) = delete;
     impl& operator=(impl const&) = delete;
 
+    std::optional<cublasLtMatmulHeuristicResult_t> ask(product_shape const& shape, std::uint32_t aligned_to) const
+    {
+        question const q{shape, aligned_to};
+        cublasLtMatmulHeuristicResult_t best{};
+        int found = 0;
+        auto const answer = cublasLtMatmulAlgoGetHeuristic(library, q.product.product.handle, q.product.first.handle, q.product.second.handle,
+                                                           q.product.result.handle, q.product.result.handle, q.preference.handle, 1, &best, &found);
+        if (answer != CUBLAS_STATUS_NOT_SUPPORTED && !has_gelu(shape)) {  // what is wrong besides shows without the GELU, too
+            check(answer, "cublasLtMatmulAlgoGetHeuristic");
+        }
+        bool const none = answer != CUBLAS_STATUS_SUCCESS || found == 0 || best.state != CUBLAS_STATUS_SUCCESS;
+        return none ? std::nullopt : std::optional{best};
+    }
+
     cublasLtMatmulAlgo_t const& choice(product_shape const& shape)
     {
         if (auto const found = chosen.find(shape); found != chosen.end()) {
             return found->second;
         }
-        // what an epilogue reads and writes is given by its alignment alone, which is the same for all, so that the shape decides and nothing else
-        auto* const place = reinterpret_cast<void*>(std::uintptr_t{alignment});
-        description const d{shape, {.left = place, .right = place, .bias = place, .result = place, .activated = place, .pre_activation = place}};
-        described<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference;
-        check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate");
-        auto const wants = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
-            check(cublasLtMatmulPreferenceSetAttribute(preference.handle, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
-        };
-        wants(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
-        wants(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace_bytes));
-        for (auto const operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-            wants(operand, std::uint32_t{alignment});
-        }
-        cublasLtMatmulHeuristicResult_t best{};
-        int found = 0;
-        auto const answer = cublasLtMatmulAlgoGetHeuristic(library, d.product.handle, d.first.handle, d.second.handle, d.result.handle, d.result.handle,
-                                                           preference.handle, 1, &best, &found);
-        if (answer != CUBLAS_STATUS_NOT_SUPPORTED && !has_gelu(shape)) {  // what is wrong besides shows without the GELU, too
-            check(answer, "cublasLtMatmulAlgoGetHeuristic");
-        }
-        bool const none = answer != CUBLAS_STATUS_SUCCESS || found == 0 || best.state != CUBLAS_STATUS_SUCCESS;
-        if (none && has_gelu(shape)) {
-            best.algo = {};
-        } else if (none) {
+        auto const best = ask(shape, alignment);
+        if (!best && !has_gelu(shape)) {
             throw error{CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for a product of " + std::to_string(shape.rows) + " x " +
                                                          std::to_string(shape.columns) + " of " + std::to_string(shape.terms) + " terms in " +
                                                          std::string{name_of(shape.element)}};
         }
-        return chosen.emplace(shape, best.algo).first->second;
+        return chosen.emplace(shape, best ? best->algo : cublasLtMatmulAlgo_t{}).first->second;
     }
 
     static bool has_gelu(product_shape const& shape) { return shape.gelu || shape.gelu_slope; }
@@ -189,6 +228,19 @@ bool products::multiply(stream queue, workspace scratch, product_shape const& sh
                          static_cast<std::size_t>(workspace_bytes), static_cast<cudaStream_t>(queue.handle)),
           "cublasLtMatmul");
     return possible == shape;
+}
+
+void products::describe(product_shape const& shape) { question const made{shape, alignment}; }
+
+std::optional<product_answer> products::answer(product_shape const& shape, std::uint32_t aligned_to) const
+{
+    auto const best = impl_->ask(shape, aligned_to);
+    return best ? std::optional{product_answer{.algorithm = std::bit_cast<std::array<std::uint64_t, 8>>(best->algo),
+                                               .workspace_bytes = static_cast<std::int64_t>(best->workspaceSize),
+                                               .waves = best->wavesCount,
+                                               .splits = property_of(best->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+                                               .reduction = property_of(best->algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME)}}
+                : std::nullopt;
 }
 
 void products::choose(product_shape const& shape) { impl_->possible(shape); }

@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct product_shape {
     bool adds = false;              ///< to what the result holds
     bool gelu = false;              ///< of the sum before it is rounded, beside the result; bf16, and then nothing is added to the result
     bool gelu_slope = false;        ///< the sum before it is rounded is multiplied by GELU's slope at what stands beside the result; bf16, and that is all
+    bool left_unaligned = false;    ///< rows of left, as it lies, are apart and do not begin at multiples of products::alignment
+    bool right_unaligned = false;   ///< the same of right
 
     friend constexpr bool operator==(product_shape const&, product_shape const&) = default;
     friend constexpr auto operator<=>(product_shape const&, product_shape const&) = default;
@@ -43,7 +46,8 @@ struct product_operands {
     void* result;
     void* activated = nullptr;             ///< of a shape with gelu: [rows, columns], as the result
     void const* pre_activation = nullptr;  ///< of a shape with gelu_slope: [rows, columns], as the result
-    // Elements from row to row as the matrix lies; 0: rows follow each other. They choose no algorithm, so they are as aligned as those that do.
+    // Elements from row to row as the matrix lies; 0: rows follow each other. They choose no algorithm, so they are as aligned as those that do, or the shape
+    // says that they are not.
     std::int64_t left_row = 0;
     std::int64_t right_row = 0;
     std::int64_t result_row = 0;  ///< of a shape without gelu and gelu_slope
@@ -55,6 +59,15 @@ struct product_choice {
     std::array<std::uint64_t, 8> algorithm;
 
     friend constexpr bool operator==(product_choice const&, product_choice const&) = default;
+};
+
+/// What cuBLASLt answers when it is asked for the algorithm of a shape.
+struct product_answer {
+    std::array<std::uint64_t, 8> algorithm{};
+    std::int64_t workspace_bytes = 0;  ///< that it takes
+    float waves = 0;                   ///< of tiles on the multiprocessors, by the library's own reckoning
+    std::optional<int> splits{};       ///< parts of a sum that are added up at the end, 1 or less: none; nothing where the library does not say
+    std::optional<int> reduction{};    ///< the scheme by which it adds them; 0: none
 };
 
 /// For one device and one thread.
@@ -73,10 +86,16 @@ public:
     products& operator=(products&&) noexcept;
 
     /// Puts a product into the stream. @pre the workspace has counter_bytes + workspace_bytes, operands are aligned, and rows that lie apart where those that
-    /// follow each other would be
+    /// follow each other would be, unless the shape says that they are not
     /// @returns whether that is all of the shape: where no algorithm has a GELU or its slope behind its sum, there is the result alone
     /// @throws error, also when no algorithm computes the result
     bool multiply(stream queue, workspace scratch, product_shape const& shape, product_operands const& operands);
+
+    /// Makes the library's descriptions of a product and of what is wanted of its algorithm, as a choice does. Takes no device. @throws error where the library
+    /// does not take one of them
+    static void describe(product_shape const& shape);
+    /// What the library answers for a shape, whatever the table has: nothing where it has no algorithm. @param aligned_to bytes, of all operands @throws error
+    std::optional<product_answer> answer(product_shape const& shape, std::uint32_t aligned_to = alignment) const;
 
     /// Chooses for a shape what is not in the table, as its first use would. @throws error when no algorithm computes it
     void choose(product_shape const& shape);

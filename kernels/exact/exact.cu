@@ -15,6 +15,12 @@ __global__ void __launch_bounds__(pair_threads) accumulate(std::int64_t count, T
 }
 
 template <bool Whole>
+__global__ void __launch_bounds__(pair_threads) accumulate_panel(panel_runs runs)
+{
+    accumulate_block<Whole>(blockIdx.x, runs);
+}
+
+template <bool Whole>
 __global__ void __launch_bounds__(pair_threads) add(exact_add_arguments a)
 {
     auto const source = load_block<Whole>(a.source, a.count, blockIdx.x);
@@ -50,6 +56,12 @@ void accumulate_run(stream queue, std::int64_t count, T const* gradient, gradien
 void exact_accumulate(stream queue, exact_accumulate_arguments const& a) { accumulate_run(queue, a.count, a.gradient, a.target); }
 
 void exact_accumulate_bf16(stream queue, exact_accumulate_bf16_arguments const& a) { accumulate_run(queue, a.count, a.gradient, a.target); }
+
+void exact_accumulate_panel(stream queue, exact_panel_arguments<dtype::i64> const& a)
+{
+    auto const runs = runs_of(a);
+    launch(queue, {.grid = runs.blocks, .block = pair_threads}, runs.whole ? accumulate_panel<true> : accumulate_panel<false>, runs);
+}
 
 void exact_add(stream queue, exact_add_arguments const& a)
 {

@@ -9,6 +9,8 @@
 #include <cub/block/block_store.cuh>
 
 #include "kernels/cuda/exact.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/exact/exact_panel.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -77,6 +79,44 @@ __device__ void accumulate_block(std::int64_t block, std::int64_t count, T const
     }
     store_block(target.sums, count, block, sums);
     adder.merge();
+}
+
+/// A panel of a gradient as runs of sums, each with blocks of its own.
+struct panel_runs {
+    unsigned blocks_of_run;
+    std::int64_t count;     ///< elements of a run
+    float const* gradient;  // [runs, count]
+    gradient_sum_of<dtype::i64> target;
+    std::int64_t step;  ///< sums from run to run
+    unsigned blocks;    ///< of all runs
+    bool whole;         ///< they can be read in pairs
+};
+
+/// Rows that follow each other without a gap are one run.
+inline panel_runs runs_of(exact_panel_arguments<dtype::i64> const& a)
+{
+    rheo::detail::expect_panel(a);
+    bool const joined = a.columns == a.width || a.rows == 1;
+    std::int64_t const runs = joined ? 1 : a.rows;
+    std::int64_t const count = joined ? a.rows * a.columns : a.columns;
+    auto const blocks = blocks_for(count, pairs_of_block);
+    return {.blocks_of_run = blocks,
+            .count = count,
+            .gradient = a.gradient,
+            .target = a.target,
+            .step = a.width,
+            .blocks = static_cast<unsigned>(runs * blocks),
+            .whole = in_pairs(count, a.gradient, a.target.sums) && (joined || a.width % 2 == 0)};
+}
+
+/// Adds a block's part of a panel.
+template <bool Whole>
+__device__ void accumulate_block(unsigned block, panel_runs const& runs)
+{
+    unsigned const run = block / runs.blocks_of_run;
+    auto target = runs.target;
+    target.sums += run * runs.step;
+    accumulate_block<Whole>(block % runs.blocks_of_run, runs.count, runs.gradient + run * runs.count, target);
 }
 
 }  // namespace rheo::inline v0::cuda

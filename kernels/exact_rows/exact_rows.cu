@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/rows.cuh"
+#include "kernels/exact/exact_panel.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -64,11 +65,20 @@ __device__ void store_sums(std::int32_t* row, row_place const& place, int k, sum
 __device__ inline unsigned* size_of_row(row_sum_state* state) { return reinterpret_cast<unsigned*>(state) + 1; }
 static_assert(sizeof(row_sum_state) == 8 && offsetof(row_sum_state, max_abs) == 4);
 
+/// What enters the sums: whole rows, or some columns of them.
+template <class T>
+struct row_panel {
+    std::int64_t rows;
+    std::int64_t columns;
+    T const* gradient;                   // [rows, columns]
+    gradient_sum_of<dtype::i32> target;  // [rows, columns] of [rows, width]
+};
+
 template <class T, bool Whole>
-__global__ void __launch_bounds__(256) accumulate(exact_rows_accumulate_arguments<T> a)
+__global__ void __launch_bounds__(256) accumulate(row_panel<T> a)
 {
-    row_place const place{a.rows, a.target.width};
-    auto* const row = a.target.sums + place.first;
+    row_place const place{a.rows, a.columns};
+    auto* const row = a.target.sums + place.row * a.target.width;
     chunk<T> g[items_per_thread];
     sum_chunk<T> sums[items_per_thread];
     load_striped<Whole>(g, a.gradient + place.first, place);
@@ -165,18 +175,29 @@ __global__ void __launch_bounds__(256) begin(exact_rows_begin_arguments a)
 launch_shape shape_of_states(std::int64_t rows) { return {.grid = blocks_for(rows, 256), .block = 256}; }
 
 template <class T>
-void accumulate_rows(stream queue, exact_rows_accumulate_arguments<T> const& a)
+void accumulate_rows(stream queue, row_panel<T> const& a)
 {
-    auto const width = a.target.width;
-    choose(whole_chunks<T>(width, a.gradient) && whole_chunks<float>(width, a.target.sums),
-           [&](auto whole) { launch(queue, shape_of_tiles<T>(a.rows, width), accumulate<T, whole()>, a); });
+    choose(whole_chunks<T>(a.columns, a.gradient) && whole_chunks<float>(a.target.width, a.target.sums),
+           [&](auto whole) { launch(queue, shape_of_tiles<T>(a.rows, a.columns), accumulate<T, whole()>, a); });
 }
 
 }  // namespace
 
-void exact_rows_accumulate(stream queue, exact_rows_accumulate_arguments<float> const& a) { accumulate_rows(queue, a); }
+void exact_rows_accumulate(stream queue, exact_rows_accumulate_arguments<float> const& a)
+{
+    accumulate_rows<float>(queue, {.rows = a.rows, .columns = a.target.width, .gradient = a.gradient, .target = a.target});
+}
 
-void exact_rows_accumulate(stream queue, exact_rows_accumulate_arguments<bfloat16> const& a) { accumulate_rows(queue, a); }
+void exact_rows_accumulate(stream queue, exact_rows_accumulate_arguments<bfloat16> const& a)
+{
+    accumulate_rows<bfloat16>(queue, {.rows = a.rows, .columns = a.target.width, .gradient = a.gradient, .target = a.target});
+}
+
+void exact_accumulate_panel(stream queue, exact_panel_arguments<dtype::i32> const& a)
+{
+    rheo::detail::expect_panel(a);
+    accumulate_rows<float>(queue, {.rows = a.rows, .columns = a.columns, .gradient = a.gradient, .target = a.target});
+}
 
 void exact_rows_add(stream queue, exact_rows_add_arguments const& a)
 {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products by cuBLASLt, with the bias in their epilogue, and in bf16 the GELU that may follow, backward the slope of the one that may come before. In fp32 a
-// kernel of its own makes both (linear_products.hpp). A weight gradient is a product in float, and one pass adds it to the exact sums.
+// kernel of its own makes both (linear_products.hpp). A weight gradient is a product in float, panel by panel, each of which a pass adds to the exact sums.
 #include "kernels/linear/linear.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cuda/column_sums.cuh"
 #include "kernels/cuda/exact.cuh"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/exact/exact_pairs.cuh"
-#include "kernels/exact_rows/exact_rows.hpp"
+#include "kernels/exact/exact_panel.hpp"
 #include "kernels/gelu/gelu.hpp"
 #include "kernels/linear/linear_products.hpp"
 
@@ -40,11 +41,9 @@ __global__ void __launch_bounds__(column_threads)
     bias_gradient<Whole, T>(a, gradient_row, scratch, place_in_grid());
 }
 
-/// The float gradient of a weight into its exact sums, and the gradient of the bias in the blocks before.
+/// A panel of the float gradient of a weight into its exact sums, and the gradient of the bias in the blocks before.
 struct weight_pass {
-    std::int64_t count;
-    float const* gradient;
-    gradient_sum_of<dtype::i64> target;
+    panel_runs runs;
     column_place bias;  ///< how many tiles and groups there are
 };
 
@@ -56,11 +55,11 @@ __global__ void __launch_bounds__(pair_threads, Whole ? 4 : 0)
     if (unsigned const blocks = w.bias.tile * w.bias.groups; blockIdx.x < blocks) {
         bias_gradient<Whole, T>(a, gradient_row, scratch, {.tile = blockIdx.x % w.bias.tile, .group = blockIdx.x / w.bias.tile, .groups = w.bias.groups});
     } else {
-        accumulate_block<Whole>(blockIdx.x - blocks, w.count, w.gradient, w.target);
+        accumulate_block<Whole>(blockIdx.x - blocks, w.runs);
     }
 }
 
-/// Where the float gradient of a weight lies in the workspace: behind the counters and what a product wants.
+/// Where a panel of the float gradient of a weight lies in the workspace: behind the counters and what a product wants.
 float* product_of(workspace scratch, std::int64_t before) { return reinterpret_cast<float*>(static_cast<std::byte*>(scratch.memory) + before); }
 
 /// The same where sums of the bias's gradient lie in front, too.
@@ -69,16 +68,39 @@ std::int64_t before_product(std::int64_t rows, std::int64_t out)
     return std::max(workspace::counter_bytes + products::workspace_bytes, (column_workspace_bytes(rows, out, 1) + 255) / 256 * 256);
 }
 
-template <dtype_policy Policy>
-void weight_product(stream queue, workspace scratch, products& by, linear_backward_weight_arguments<Policy> const& a, float* gradient)
+gradient_sum_of<dtype::i64> at_panel(gradient_sum_of<dtype::i64> target, std::int64_t width, weight_panel const& panel)
+{
+    target.sums += panel.first_row * width + panel.first_column;
+    return target;
+}
+
+gradient_sum_of<dtype::i32> at_panel(gradient_sum_of<dtype::i32> target, std::int64_t width, weight_panel const& panel)
+{
+    target.sums += panel.first_row * width + panel.first_column;
+    target.states += panel.first_row;
+    return target;
+}
+
+/// The gradient of a weight, panel by panel: the product into `gradient`, then add(panel), which has it added to the sums before the next takes its place.
+template <dtype_policy Policy, class Add>
+void for_weight_products(stream queue, workspace scratch, products& by, linear_backward_weight_arguments<Policy> const& a, float* gradient, Add add)
 {
     bool const in_out = a.order == weight_order::in_out;
-    by.multiply(queue, scratch, linear_backward_weight_product(a.rows, a.in, a.out, a.order, Policy.storage),
-                product_operands{.left = in_out ? a.input : a.output_gradient,
-                                 .right = in_out ? a.output_gradient : a.input,
-                                 .result = gradient,
-                                 .left_row = in_out ? 0 : gradient_row_of(a),
-                                 .right_row = in_out ? gradient_row_of(a) : 0});
+    auto const* const left = in_out ? a.input : a.output_gradient;
+    auto const* const right = in_out ? a.output_gradient : a.input;
+    auto const left_row = in_out ? a.in : gradient_row_of(a);
+    auto const right_row = in_out ? gradient_row_of(a) : a.in;
+    auto const all = linear_weight_panels(a.in, a.out, a.order);
+    for_panels(all, [&](weight_panel const& panel) {
+        by.multiply(queue, scratch, linear_backward_weight_product(a.rows, all, panel, Policy.storage),
+                    product_operands{
+                        .left = left + panel.first_row, .right = right + panel.first_column, .result = gradient, .left_row = left_row, .right_row = right_row});
+        add(exact_panel_arguments<Policy.accumulate>{.rows = panel.rows,
+                                                     .columns = panel.columns,
+                                                     .gradient = gradient,
+                                                     .target = at_panel(a.weight_gradient, all.columns, panel),
+                                                     .width = all.columns});
+    });
 }
 
 }  // namespace
@@ -121,22 +143,18 @@ void linear_backward_input(stream queue, workspace scratch, products& by, linear
 
 std::int64_t linear_backward_weight_workspace_bytes(std::int64_t in, std::int64_t out)
 {
-    return workspace::counter_bytes + products::workspace_bytes + in * out * 4;
+    return workspace::counter_bytes + products::workspace_bytes + panel_bytes(in * out);
 }
 
 template <dtype_policy Policy>
 void linear_backward_weight(stream queue, workspace scratch, products& by, linear_backward_weight_arguments<Policy> const& a)
 {
     expects(scratch.bytes >= linear_backward_weight_workspace_bytes(a.in, a.out), "the workspace is too small for the gradient of a weight");
-    auto* const gradient = product_of(scratch, workspace::counter_bytes + products::workspace_bytes);
-    weight_product(queue, scratch, by, a, gradient);
     if constexpr (Policy.accumulate == dtype::i32) {
-        auto const width = a.weight_gradient.width;
-        expects(width == (a.order == weight_order::in_out ? a.out : a.in), "a row of the sums of a weight is one of the weight");
-        exact_rows_accumulate(queue, exact_rows_accumulate_arguments<float>{.rows = a.in * a.out / width, .gradient = gradient, .target = a.weight_gradient});
-    } else {
-        exact_accumulate(queue, {.count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient});
+        expects(a.weight_gradient.width == (a.order == weight_order::in_out ? a.out : a.in), "a row of the sums of a weight is one of the weight");
     }
+    for_weight_products(queue, scratch, by, a, product_of(scratch, workspace::counter_bytes + products::workspace_bytes),
+                        [&](auto const& panel) { exact_accumulate_panel(queue, panel); });
 }
 
 std::int64_t linear_backward_bias_workspace_bytes(std::int64_t rows, std::int64_t out) { return column_workspace_bytes(rows, out, 1); }
@@ -152,7 +170,7 @@ void linear_backward_bias(stream queue, workspace scratch, linear_backward_bias_
 
 std::int64_t linear_backward_parameters_workspace_bytes(std::int64_t rows, std::int64_t in, std::int64_t out)
 {
-    return before_product(rows, out) + in * out * 4;
+    return before_product(rows, out) + panel_bytes(in * out);
 }
 
 template <dtype_policy Policy>
@@ -173,15 +191,19 @@ void linear_backward_parameters(stream queue, workspace scratch, products& by, l
     }
     expects(scratch.bytes >= linear_backward_parameters_workspace_bytes(a.rows, a.in, a.out),
             "the workspace is too small for the gradients of a weight and its bias");
-    auto* const gradient = product_of(scratch, before_product(a.rows, a.out));
-    weight_product(queue, scratch, by, a, gradient);
     auto shape = shape_of_columns<T>(a.rows, a.out, 1, scratch);
-    weight_pass const pass{
-        .count = a.in * a.out, .gradient = gradient, .target = a.weight_gradient, .bias = {.tile = shape.grid.x, .group = 0, .groups = shape.grid.y}};
-    shape.grid = pass.bias.tile * pass.bias.groups + blocks_for(pass.count, pairs_of_block);
-    bool const whole =
-        whole_chunks<T>(a.out, a.output_gradient) && whole_chunks<T>(gradient_row_of(a)) && in_pairs(pass.count, pass.gradient, pass.target.sums);
-    choose(whole, [&](auto is_whole) { launch(queue, shape, backward_parameters<T, is_whole()>, pass, of_bias, gradient_row_of(a), scratch); });
+    column_place const bias_blocks{.tile = shape.grid.x, .group = 0, .groups = shape.grid.y};
+    bool first = true;
+    for_weight_products(queue, scratch, by, a, product_of(scratch, before_product(a.rows, a.out)), [&](exact_panel_arguments<dtype::i64> const& panel) {
+        if (!std::exchange(first, false)) {
+            exact_accumulate_panel(queue, panel);
+            return;
+        }
+        weight_pass const pass{.runs = runs_of(panel), .bias = bias_blocks};
+        shape.grid = pass.bias.tile * pass.bias.groups + pass.runs.blocks;
+        bool const whole = whole_chunks<T>(a.out, a.output_gradient) && whole_chunks<T>(gradient_row_of(a)) && pass.runs.whole;
+        choose(whole, [&](auto is_whole) { launch(queue, shape, backward_parameters<T, is_whole()>, pass, of_bias, gradient_row_of(a), scratch); });
+    });
 }
 
 template void linear_forward(stream, workspace, products&, linear_forward_arguments<fp32> const&);

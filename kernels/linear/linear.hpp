@@ -217,7 +217,9 @@ void linear_backward_bias(tile_pool& pool, linear_backward_bias_arguments<fp32_i
 namespace cuda {
 
 // Policy is fp32 or bf16, of the gradient of a weight or a bias also fp32_i32 or bf16_i32; pointers are the device's, and results are there when the stream is. The workspace of products has
-// workspace::counter_bytes + products::workspace_bytes, of weights and biases what the functions below say.
+// workspace::counter_bytes + products::workspace_bytes, of weights and biases what the functions below say. Bits depend on the shape, the policy, the table of
+// algorithms in `by` and the device's architecture; those of the gradient of a weight through its panels (weight_panels.hpp), which follow from `in`, `out` and
+// the order alone. No workspace, however large, changes them.
 template <dtype_policy Policy>
 void linear_forward(stream queue, workspace scratch, products& by, linear_forward_arguments<Policy> const& arguments);
 template <dtype_policy Policy>
@@ -227,11 +229,12 @@ void linear_backward_weight(stream queue, workspace scratch, products& by, linea
 template <dtype_policy Policy>
 void linear_backward_bias(stream queue, workspace scratch, linear_backward_bias_arguments<Policy> const& arguments);
 
-/// Both gradients, the bias's beside the pass that adds the weight's to its sums, with the bits of the two apart; sums that are null are left out.
+/// Both gradients, the bias's beside the pass that adds the weight's first panel to its sums, with the bits of the two apart; sums that are null are left out.
 template <dtype_policy Policy>
 void linear_backward_parameters(stream queue, workspace scratch, products& by, linear_backward_weight_arguments<Policy> const& arguments,
                                 gradient_sum<Policy> const& bias_gradient);
 
+// Bytes for counters, an algorithm and one panel: 48 MiB and 64 KiB at most, but for sums over the rows of more than 32 MiB.
 std::int64_t linear_backward_weight_workspace_bytes(std::int64_t in, std::int64_t out);
 std::int64_t linear_backward_parameters_workspace_bytes(std::int64_t rows, std::int64_t in, std::int64_t out);
 std::int64_t linear_backward_bias_workspace_bytes(std::int64_t rows, std::int64_t out);

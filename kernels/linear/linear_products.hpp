@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/product.hpp"
 #include "kernels/linear/linear.hpp"
+#include "kernels/linear/weight_panels.hpp"
 
 namespace rheo::inline v0::cuda {
 
@@ -37,11 +38,25 @@ constexpr product_shape linear_backward_input_product(std::int64_t rows, std::in
             .gelu_slope = gelu_slope};
 }
 
-/// The gradient of the weight, as the weight lies.
-constexpr product_shape linear_backward_weight_product(std::int64_t rows, std::int64_t in, std::int64_t out, weight_order order, dtype storage)
+/// How the weight, as it lies, is cut for the products of its gradient.
+constexpr weight_panels linear_weight_panels(std::int64_t in, std::int64_t out, weight_order order)
 {
     bool const in_out = order == weight_order::in_out;
-    return {.rows = in_out ? in : out, .columns = in_out ? out : in, .terms = rows, .left_transposed = true, .element = storage, .result = dtype::f32};
+    return weight_panels_of(in_out ? in : out, in_out ? out : in);
+}
+
+/// A panel of the gradient of the weight, as the weight lies. Rows of operands whose panels are not all of them are as far apart as those of the whole.
+constexpr product_shape linear_backward_weight_product(std::int64_t rows, weight_panels const& all, weight_panel const& panel, dtype storage)
+{
+    auto const unaligned = [&](std::int64_t part, std::int64_t whole) { return part < whole && whole * size_of(storage) % products::alignment != 0; };
+    return {.rows = panel.rows,
+            .columns = panel.columns,
+            .terms = rows,
+            .left_transposed = true,
+            .element = storage,
+            .result = dtype::f32,
+            .left_unaligned = unaligned(panel.rows, all.rows),
+            .right_unaligned = unaligned(panel.columns, all.columns)};
 }
 
 /// cuBLASLt's epilogues have a GELU and its slope for what is stored in bf16; what it takes for a hyperbolic tangent in fp32 is not known.

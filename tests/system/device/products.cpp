@@ -2,6 +2,8 @@
 // The table of products' algorithms: it is whole before anything is computed, whatever is computed then, and a text that another rank reads.
 #include "executor/cuda/product_table.hpp"
 
+#include <algorithm>
+
 #include "executor/train/opened_backend.hpp"
 #include "rheo/model/fusion.hpp"
 #include "rheo/model/llama.hpp"
@@ -52,7 +54,7 @@ TEST_CASE("products: table round-trips; anything else is rejected")
 {
     using cuda::product_shape;
     std::vector<cuda::product_choice> table;
-    for (int bits = 0; bits < 256; ++bits) {
+    for (int bits = 0; bits < 1024; ++bits) {
         auto const bit = [&](int place) { return (bits >> place & 1) != 0; };
         table.push_back({{.rows = 1 + bits,
                           .columns = std::int64_t{1} << 40,
@@ -64,13 +66,34 @@ TEST_CASE("products: table round-trips; anything else is rejected")
                           .has_bias = bit(4),
                           .adds = bit(5),
                           .gelu = bit(6),
-                          .gelu_slope = bit(7)},
+                          .gelu_slope = bit(7),
+                          .left_unaligned = bit(8),
+                          .right_unaligned = bit(9)},
                          {~std::uint64_t{0}, static_cast<std::uint64_t>(bits)}});
     }
     auto const text = cuda::to_text(table);
     CHECK(cuda::table_from(text) == table);
     CHECK(cuda::table_from(cuda::to_text({})).empty());
-    for (auto const& bad : {text.substr(0, text.size() - 1), text + " 0", text + "x", "257" + text.substr(3), std::string{}, std::string{"2 products"}}) {
+    for (auto const& bad : {text.substr(0, text.size() - 1), text + " 0", text + "x", "1025" + text.substr(4), std::string{}, std::string{"2 products"}}) {
         CHECK_THROWS_AS(cuda::table_from(bad), exit_error);
     }
+}
+
+TEST_CASE("products: a panel, not a weight, is the workspace of all")
+{
+    using cuda::products;
+    using cuda::workspace;
+    microbatch_shape const shape{1, 4096};
+    auto const llama = llama_model({.vocabulary = 32000, .context = 4096, .width = 4096, .heads = 32, .kv_heads = 32, .blocks = 2, .mlp_width = 11008});
+    CHECK(cuda::workspace_of_products(llama.layers, shape) == workspace::counter_bytes + products::workspace_bytes + (16 << 20));
+    for (auto const& product : cuda::products_of(llama.layers, shape, dtype::bf16)) {  // gradients of weights alone stay in float
+        CHECK((product.result == dtype::bf16 || product.rows * product.columns * 4 <= 16 << 20));
+    }
+    auto const tiny = gpt_model(small);
+    std::int64_t largest = 0;
+    for (auto const& product : cuda::products_of(tiny.layers, {2, 4}, dtype::f32)) {
+        largest = std::max(largest, product.left_transposed ? product.rows * product.columns * 4 : 0);
+    }
+    CHECK(cuda::workspace_of_products(tiny.layers, {2, 4}) == workspace::counter_bytes + products::workspace_bytes + largest);
+    CHECK(cuda::workspace_of_products({}, shape) == 0);
 }

@@ -226,6 +226,18 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return answer;
 }
 
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(cublasLtMatmulAlgo_t const*, cublasLtMatmulAlgoConfigAttributes_t what, void* value, std::size_t bytes,
+                                                    std::size_t* written)
+{
+    std::int32_t const known = what == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? 1 : CUBLASLT_REDUCTION_SCHEME_NONE;
+    *written = sizeof known;
+    if (bytes != sizeof known) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    std::memcpy(value, &known, sizeof known);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, void const* alpha, void const* a, cublasLtMatrixLayout_t a_layout, void const* b,
                               cublasLtMatrixLayout_t b_layout, void const* beta, void const* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t stream)
