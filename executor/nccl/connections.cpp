@@ -5,15 +5,13 @@ namespace rheo::inline v0::nccl {
 
 std::optional<shares_of_device> shares_of(int links, int groups, int multiprocessors)
 {
-    constexpr int of_link = 2;  // a link copies: more would not be faster
-    if (links * of_link + groups * most_blocks_of_nccl <= multiprocessors) {
-        return shares_of_device{of_link, 0};
-    }
     if (links + groups > multiprocessors) {
         return std::nullopt;
     }
-    shares_of_device shares{links * of_link + groups <= multiprocessors ? of_link : 1};
-    shares.group = groups == 0 ? 0 : std::min((multiprocessors - links * shares.link) / groups, most_blocks_of_nccl);
+    shares_of_device shares{2 * links + groups <= multiprocessors ? 2 : 1, most_blocks_of_nccl};  // a link copies: more would not be faster
+    if (groups > 0) {
+        shares.group = std::min((multiprocessors - links * shares.link) / groups, most_blocks_of_nccl);
+    }
     return shares;
 }
 

@@ -41,10 +41,10 @@ inline connection holders_of(std::vector<reduction_id> sums, std::vector<rank_id
 }
 
 /// Blocks that the kernels of a connection may have, so that those of all connections run at once beside each other: one that waited for room would keep
-/// back ranks that the others wait for. @param links, groups that come up  @param multiprocessors what there is for them, beside those that are up
+/// back ranks that the others wait for.
 struct shares_of_device {
     int link = 0;
-    int group = 0;  ///< 0: there is room for as many as NCCL wants
+    int group = 0;  ///< most_blocks_of_nccl at most
 };
 /// Nothing if there is no room even for one each.
 std::optional<shares_of_device> shares_of(int links, int groups, int multiprocessors);

@@ -14,6 +14,7 @@ namespace {
 struct held {
     unique_id id{};
     std::uint64_t operations = 0;
+    int room = 0;  ///< for blocks
     bool is_kept = false;
 
     bool is_that_of(held const& other) const
@@ -33,7 +34,7 @@ bool is_healthy(communicator const& one)
 
 }  // namespace
 
-std::vector<connection_start> agree_on_starts(library const& calls, mpi::messenger& messages, std::vector<connection> const& all,
+std::vector<connection_start> agree_on_starts(library const& calls, mpi::messenger& messages, std::vector<connection> const& all, std::vector<int> const& room,
                                               std::vector<quiet_communicator> kept)
 {
     auto const self = messages.members().self;
@@ -52,8 +53,9 @@ std::vector<connection_start> agree_on_starts(library const& calls, mpi::messeng
             std::find_if(kept.begin(), kept.end(), [&](auto const& one) { return one.about.kind == all[c].kind && one.about.members == members; });
         known[c].resize(members.size());
         auto& mine = known[c].front();
-        if (found != kept.end() && is_healthy(found->members)) {
-            mine = {found->id, found->operations, true};
+        mine.room = room[c];
+        if (found != kept.end() && found->most_blocks <= room[c] && is_healthy(found->members)) {
+            mine = {found->id, found->operations, room[c], true};
             starts[c] = {found->id, std::move(found->members), found->operations, found->most_blocks};
         }
         if (members.front() != self) {
@@ -65,7 +67,11 @@ std::vector<connection_start> agree_on_starts(library const& calls, mpi::messeng
         }
     }
     wait();
-    std::vector<unique_id> names(all.size());
+    struct named {
+        unique_id id{};
+        int most_blocks = 0;
+    };
+    std::vector<named> names(all.size());
     for (std::size_t c = 0; c < all.size(); ++c) {
         auto const& members = all[c].members;
         if (members.front() != self) {
@@ -73,15 +79,16 @@ std::vector<connection_start> agree_on_starts(library const& calls, mpi::messeng
             continue;
         }
         bool const stays = std::all_of(known[c].begin(), known[c].end(), [&](held const& one) { return one.is_that_of(known[c].front()); });
-        names[c] = stays ? starts[c].id : calls.new_id();
+        auto const& least = *std::min_element(known[c].begin(), known[c].end(), [](held const& a, held const& b) { return a.room < b.room; });
+        names[c] = stays ? named{starts[c].id, starts[c].most_blocks} : named{calls.new_id(), least.room};
         for (std::size_t m = 1; m < members.size(); ++m) {
             tickets.push_back(messages.send(members[m], mpi::channel::control, 0, std::span<char const>{as_bytes(names[c])}));
         }
     }
     wait();
     for (std::size_t c = 0; c < all.size(); ++c) {
-        if (!std::ranges::equal(names[c].internal, starts[c].id.internal)) {
-            starts[c] = {names[c]};
+        if (!std::ranges::equal(names[c].id.internal, starts[c].id.internal)) {
+            starts[c] = {.id = names[c].id, .most_blocks = names[c].most_blocks};
         }
     }
     return starts;

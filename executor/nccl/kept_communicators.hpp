@@ -29,12 +29,13 @@ struct connection_start {
     unique_id id{};
     std::optional<communicator> kept{};  ///< up; else it comes up by that id
     std::uint64_t operations = 0;
-    int most_blocks = 0;  ///< of what is kept
+    int most_blocks = 0;  ///< of its kernels, the same on all members
 };
 
-/// The members of each connection learn its name from the first of them, who knows by then what all of them have kept. Waits for messages.
-/// @param all those of this rank, in the order of all ranks @throws mpi::peer_lost, error
-std::vector<connection_start> agree_on_starts(library const& calls, mpi::messenger& messages, std::vector<connection> const& all,
+/// The members of each connection learn its name, and how many blocks its kernels may have, from the first of them, who knows by then what all of them have kept
+/// and have room for. Waits for messages. @param all those of this rank, in the order of all ranks  @param room of this rank, for blocks of each of them
+/// @throws mpi::peer_lost, error
+std::vector<connection_start> agree_on_starts(library const& calls, mpi::messenger& messages, std::vector<connection> const& all, std::vector<int> const& room,
                                               std::vector<quiet_communicator> kept);
 
 }  // namespace rheo::inline v0::nccl

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -31,6 +32,20 @@ std::size_t words_of(std::vector<connection> const& all)
     return std::accumulate(all.begin(), all.end(), std::size_t{0}, [](std::size_t sum, connection const& one) { return sum + words_of(one); });
 }
 
+/// For blocks of each.
+std::vector<int> room_for(std::vector<connection> const& all, int multiprocessors)
+{
+    auto const groups = static_cast<int>(std::count_if(all.begin(), all.end(), [](connection const& one) { return one.is_group(); }));
+    auto const shares = shares_of(static_cast<int>(all.size()) - groups, groups, multiprocessors);
+    if (!shares) {
+        throw error{success, fmt::format("the plan connects this rank {} times, and its share of the device is {} multiprocessors: a connection needs one",
+                                         all.size(), multiprocessors)};
+    }
+    std::vector<int> room;
+    std::transform(all.begin(), all.end(), std::back_inserter(room), [&](connection const& one) { return one.is_group() ? shares->group : shares->link; });
+    return room;
+}
+
 }  // namespace
 
 int most_connections()
@@ -44,7 +59,7 @@ nccl_transport::nccl_transport(std::shared_ptr<library const> calls, compute_bac
     : calls_{std::move(calls)}, backend_{&backend}, messages_{&messages}, words_{backend.own(), words_of(all)}
 {
     expects(std::is_sorted(all.begin(), all.end()), "connections are in the order that all ranks have");
-    auto starts = agree_on_starts(*calls_, messages, all, std::move(kept));
+    auto starts = agree_on_starts(*calls_, messages, all, room_for(all, multiprocessors), std::move(kept));
     for (std::size_t c = 0; c < all.size(); ++c) {
         channels_.push_back({.about = std::move(all[c]),
                              .id = starts[c].id,
@@ -52,34 +67,6 @@ nccl_transport::nccl_transport(std::shared_ptr<library const> calls, compute_bac
                              .operations = starts[c].operations,
                              .most_blocks = starts[c].most_blocks,
                              .stream = backend.make_stream()});
-    }
-    share_device(multiprocessors);
-}
-
-/// Who comes up has what those leave that are up.
-void nccl_transport::share_device(int multiprocessors)
-{
-    int links = 0;
-    int groups = 0;
-    int left = multiprocessors;
-    for (auto const& one : channels_) {
-        if (one.members) {
-            left -= one.most_blocks > 0 ? one.most_blocks : most_blocks_of_nccl;
-        } else {
-            ++(one.about.is_group() ? groups : links);
-        }
-    }
-    auto const shares = shares_of(links, groups, left);
-    if (!shares) {
-        throw error{success,
-                    fmt::format("the plan connects this rank {} times, and of the device's multiprocessors it has {}: {} are taken by connections that "
-                                "are up, and none is left for each of the others",
-                                channels_.size(), multiprocessors, multiprocessors - left)};
-    }
-    for (auto& one : channels_) {
-        if (!one.members) {
-            one.most_blocks = one.about.is_group() ? shares->group : shares->link;
-        }
     }
 }
 

@@ -80,7 +80,7 @@ private:
         unique_id id{};
         std::optional<communicator> members{};
         std::uint64_t operations = 0;  ///< put into the stream since it came up
-        int most_blocks = 0;           ///< of its kernels; 0: NCCL's own choice
+        int most_blocks = 0;           ///< of its kernels
         std::unique_ptr<device_stream> stream;
         std::uint64_t last = 0;            ///< mark of the last of them
         std::deque<ticket> waiting{};      ///< operations that are not in the stream yet
@@ -96,7 +96,6 @@ private:
     static std::optional<ticket> next_of(channel& at, std::vector<operation> const& all);
     void put(channel& at, operation const& what);
     void advance(channel& at);
-    void share_device(int multiprocessors);
     static bool is_quiet(channel& at);
 
     std::shared_ptr<library const> calls_;

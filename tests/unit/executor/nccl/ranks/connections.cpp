@@ -17,11 +17,10 @@ TEST_CASE("connections: kernels of all of them find room at once")
                 if (!shares) {
                     continue;
                 }
-                auto const group = shares->group == 0 ? nccl::most_blocks_of_nccl : shares->group;
-                CHECK(links * shares->link + groups * group <= multiprocessors);
-                CHECK(shares->link >= 1);
-                bool const another_would_fit = links * shares->link + groups * (group + 1) <= multiprocessors;
-                CHECK((groups == 0 || group == nccl::most_blocks_of_nccl || !another_would_fit));
+                CHECK(links * shares->link + groups * shares->group <= multiprocessors);
+                CHECK((shares->link >= 1 && shares->group >= 1 && shares->group <= nccl::most_blocks_of_nccl));
+                bool const another_would_fit = links * shares->link + groups * (shares->group + 1) <= multiprocessors;
+                CHECK((groups == 0 || shares->group == nccl::most_blocks_of_nccl || !another_would_fit));
             }
         }
     }
@@ -29,7 +28,7 @@ TEST_CASE("connections: kernels of all of them find room at once")
 
 TEST_CASE("connections: a large device limits no group")
 {
-    CHECK(nccl::shares_of(4, 2, 132)->group == 0);
+    CHECK(nccl::shares_of(4, 2, 132)->group == 32);
     CHECK(nccl::shares_of(4, 2, 132)->link == 2);
     CHECK(nccl::shares_of(4, 4, 132)->group == 31);
     CHECK(nccl::shares_of(6, 1, 8)->link == 1);

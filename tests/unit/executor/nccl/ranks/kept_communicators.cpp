@@ -27,6 +27,8 @@ struct job_of_three {
     mpi_ranks ranks_of_job;
     std::shared_ptr<nccl::library const> calls = std::make_shared<nccl::library const>(RHEO_STANDIN_NCCL);
 
+    int room = 8 - self().value;  ///< on each rank another
+
     rank_id self() const { return ranks_of_job.self(); }
     std::vector<nccl::connection> mine(std::vector<nccl::connection> const& all) const
     {
@@ -37,7 +39,8 @@ struct job_of_three {
     }
     std::vector<nccl::connection_start> agree(std::vector<nccl::connection> const& all, std::vector<nccl::quiet_communicator> kept)
     {
-        return nccl::agree_on_starts(*calls, ranks_of_job.messages, mine(all), std::move(kept));
+        auto const here = mine(all);
+        return nccl::agree_on_starts(*calls, ranks_of_job.messages, here, std::vector<int>(here.size(), room), std::move(kept));
     }
     /// Communicators that are up, each after so many operations.
     std::vector<nccl::quiet_communicator> up(std::vector<nccl::connection> const& all, std::uint64_t operations)
@@ -49,7 +52,7 @@ struct job_of_three {
             nccl::communicator made{calls, starts[c].id, static_cast<int>(about.members.size()), about.position_of(self())};
             while (!made.settled()) {
             }
-            quiet.push_back({about, starts[c].id, operations, 0, std::move(made)});
+            quiet.push_back({about, starts[c].id, operations, starts[c].most_blocks, std::move(made)});
         }
         return quiet;
     }
@@ -80,6 +83,7 @@ TEST_CASE("kept_communicators: a new one has one name on all members")
     for (std::size_t c = 0; c < starts.size(); ++c) {
         CHECK_FALSE(starts[c].kept);
         CHECK(starts[c].operations == 0);
+        CHECK(starts[c].most_blocks == 8 - mine[c].members.back().value);  // of the least room
         auto id = starts[c].id;
         if (mine[c] == all_three) {
             MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -99,13 +103,14 @@ TEST_CASE("kept_communicators: quiet ones go on in another plan")
         CHECK(starts[c].kept);
         CHECK(are_alike(starts[c].id, ids[c]));
         CHECK(starts[c].operations == 7);
+        CHECK(starts[c].most_blocks == 8 - job.mine({first_link, second_link, all_three})[c].members.back().value);
     }
 }
 
 TEST_CASE("kept_communicators: the other members decide, too")
 {
-    enum class fault { gone, other_operations, other_name };
-    for (auto const wrong : {fault::gone, fault::other_operations, fault::other_name}) {
+    enum class fault { gone, other_operations, other_name, no_room };
+    for (auto const wrong : {fault::gone, fault::other_operations, fault::other_name, fault::no_room}) {
         for (auto const by : ranks) {
             CAPTURE(static_cast<int>(wrong), by.value);
             job_of_three job;
@@ -116,6 +121,7 @@ TEST_CASE("kept_communicators: the other members decide, too")
                 case fault::gone: kept.clear(); break;
                 case fault::other_operations: ++kept.front().operations; break;
                 case fault::other_name: kept.front().id = job.calls->new_id(); break;
+                case fault::no_room: job.room = 5; break;
                 }
             }
             auto const starts = job.agree({all_three}, std::move(kept));
