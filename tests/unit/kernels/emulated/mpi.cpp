@@ -5,9 +5,6 @@
 extern "C" {
 
 /// RHEO_EMULATED_CUDA_AWARE=1: yes. In a program this comes before the MPI's own.
-[[gnu::visibility("default")]] int MPIX_Query_cuda_support()
-{
-    return std::getenv("RHEO_EMULATED_CUDA_AWARE") != nullptr ? 1 : 0;
-}
+[[gnu::visibility("default")]] int MPIX_Query_cuda_support() { return std::getenv("RHEO_EMULATED_CUDA_AWARE") != nullptr ? 1 : 0; }
 
 }  // extern "C"
