@@ -35,6 +35,7 @@ command_line::command_line()
     add_simulate();
     add_records();
     add_trace();
+    add_analyze();
     add_reference();
 }
 
@@ -264,6 +265,15 @@ void command_line::add_trace()
     command.add_option("prefix", trace_check_.prefix, "Traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups.")
         ->required()
         ->type_name("PREFIX");
+}
+
+void command_line::add_analyze()
+{
+    auto& command = *app.add_subcommand("analyze", "Say what the ranks of a job wait for, from traces of PyTorch's profiler.");
+    command.callback([this] { chosen = [this] { return analyze_traces(analyze_); }; });
+    command.add_option("files", analyze_.files, "Traces in JSON, one per rank, plain or packed by gzip.")->required()->type_name("FILE");
+    command.add_option("--csv", analyze_.csv, "Write a row per rank, times in ns.")->type_name("FILE");
+    command.add_flag("--json", analyze_.json, "Print the analysis as JSON, times in ns.");
 }
 
 void command_line::add_reference()

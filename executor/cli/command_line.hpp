@@ -36,6 +36,7 @@ private:
     convert_options convert_;
     simulate_options simulate_;
     trace_check_options trace_check_;
+    analyze_options analyze_;
     reference_options reference_;
 
     void add_train();
@@ -49,6 +50,7 @@ private:
     void add_simulate();
     void add_records();  ///< report, export, import, info
     void add_trace();
+    void add_analyze();
     void add_reference();
 };
 

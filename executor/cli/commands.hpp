@@ -124,6 +124,12 @@ struct trace_check_options {
     std::string prefix;  ///< of the files PREFIX.0.et, PREFIX.1.et, ...
 };
 
+struct analyze_options {
+    std::vector<std::string> files;  ///< of PyTorch's profiler, one per rank
+    std::string csv;                 ///< file that gets a row per rank; empty: none
+    bool json = false;
+};
+
 struct reference_options {
     std::string folder;  ///< gets reference/, man/ and completion/
 };
@@ -141,6 +147,7 @@ int simulate(simulate_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
 int check_traces(trace_check_options const& options);
+int analyze_traces(analyze_options const& options);
 int write_reference(reference_options const& options);
 
 }  // namespace rheo::cli

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "executor/config/strict_json.hpp"
-#include "executor/records/chakra_file.hpp"
+#include "executor/records/trace_file.hpp"
 #include "rheo/trace/chakra/read_rank.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "rheo/units/in_quotes.hpp"
@@ -92,7 +92,7 @@ chakra_trace_set read_chakra_traces(std::string const& prefix)
     chakra_trace_set traces;
     traces.groups = with_all_ranks(read_groups(prefix + ".groups.json", ranks), ranks);
     for (std::int32_t rank = 0; rank < ranks; ++rank) {
-        auto read = read_rank(chakra_file{path_of(rank)}, {rank, ranks, traces.groups});
+        auto read = read_rank(trace_file{path_of(rank)}, {rank, ranks, traces.groups});
         if (!read) {
             throw exit_error{exit_code::bad_data, fmt::format("{}: {}", path_of(rank), read.error())};
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/records/chakra_file.hpp"
+#include "executor/records/trace_file.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -27,7 +27,7 @@ exit_error unreadable(std::string const& path, std::string_view why) { return {e
 
 #ifdef RHEO_HAS_ZLIB
 
-struct chakra_file::handle {
+struct trace_file::handle {
     gzFile file;
 
     explicit handle(std::string const& path) : file{gzopen(path.c_str(), "rb")} {}
@@ -36,14 +36,14 @@ struct chakra_file::handle {
     handle& operator=(handle const&) = delete;
 };
 
-chakra_file::chakra_file(std::string path) : path_{std::move(path)}, file_{std::make_shared<handle>(path_)}
+trace_file::trace_file(std::string path) : path_{std::move(path)}, file_{std::make_shared<handle>(path_)}
 {
     if (file_->file == nullptr) {
         throw unreadable(path_, std::strerror(errno));
     }
 }
 
-std::size_t chakra_file::operator()(char* to, std::size_t room)
+std::size_t trace_file::operator()(char* to, std::size_t room)
 {
     auto const most = static_cast<unsigned>(std::min<std::size_t>(room, std::numeric_limits<int>::max()));
     auto const count = gzread(file_->file, to, most);
@@ -57,11 +57,11 @@ std::size_t chakra_file::operator()(char* to, std::size_t room)
 
 #else
 
-struct chakra_file::handle {
+struct trace_file::handle {
     std::ifstream file;
 };
 
-chakra_file::chakra_file(std::string path) : path_{std::move(path)}, file_{std::make_shared<handle>()}
+trace_file::trace_file(std::string path) : path_{std::move(path)}, file_{std::make_shared<handle>()}
 {
     file_->file.open(path_, std::ios::binary);
     if (!file_->file) {
@@ -69,7 +69,7 @@ chakra_file::chakra_file(std::string path) : path_{std::move(path)}, file_{std::
     }
 }
 
-std::size_t chakra_file::operator()(char* to, std::size_t room)
+std::size_t trace_file::operator()(char* to, std::size_t room)
 {
     file_->file.read(to, static_cast<std::streamsize>(room));
     if (file_->file.bad()) {

@@ -1,0 +1,33 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What `rheo analyze` has read and found, in the forms in which it says so.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rheo/analyze/analysis.hpp"
+#include "rheo/analyze/rank_trace.hpp"
+
+namespace rheo::cli {
+
+struct analyzed_job {
+    std::vector<std::string> files;  ///< of the traces, in their order, which is that of the ranks
+    std::vector<rank_trace> traces;
+    std::int64_t left_out = 0;  ///< events without a time
+    job_analysis analysis;
+};
+
+/// What the ranks wait for most, in one line.
+std::string answer_of(analyzed_job const& job);
+
+/// The answer and tables of at most 100 columns; of many rows those that matter most.
+std::string text_of(analyzed_job const& job);
+
+std::string json_of(analyzed_job const& job);
+
+/// A row for each rank.
+std::string csv_of(analyzed_job const& job);
+
+}  // namespace rheo::cli
