@@ -14,7 +14,8 @@ namespace tree {
 
 // The order is the architecture: a folder includes only itself and those before it.
 inline constexpr std::array folders{
-    "units", "topology", "tensor", "model", "schedule", "partition", "energy", "reshard", "pipeline", "plan", "recover", "trace", "simulate", "analyze", "planner",
+    "units",    "topology", "tensor",  "model", "schedule", "partition", "energy",  "reshard",
+    "pipeline", "plan",     "recover", "trace", "simulate", "analyze",   "planner",
 };
 
 // The same for the floors of include/rheo/schedule.

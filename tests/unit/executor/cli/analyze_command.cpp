@@ -156,7 +156,7 @@ TEST_CASE("analyze_command: nothing stands out where all is computed")
     CHECK(shown.out.starts_with("nothing stands out: computation fills 100.0 % of 1 ms\n"));
 }
 
-TEST_CASE("analyze_command: files of gzip are unpacked, torn ones refused")
+TEST_CASE("analyze_command: gzip is unpacked, torn files are refused")
 {
     temporary_folder const folder;
     folder.write("a.json", trace_of(0, 500));
