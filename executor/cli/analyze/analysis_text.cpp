@@ -131,7 +131,7 @@ std::string launches_table(analyzed_job const& job)
         rows.push_back({{fmt::format("{}", rank.rank.value), fmt::format("{}", l.kernels), fmt::format("{}", l.short_kernels),
                          microseconds_text(l.delay.median), microseconds_text(l.delay.p99), microseconds_text(l.delay.most)}});
     }
-    return table("launches: kernels shorter than their launch; from the end of a launch to the begin, in us", all,
+    return table("launches: kernels shorter than their launch; delays after it in us", all,
                  {{"rank", true}, {"kernels", true}, {"short", true}, {"median", true}, {"p99", true}, {"most", true}}, rows);
 }
 
@@ -163,7 +163,7 @@ std::string stragglers_table(analyzed_job const& job)
                          microseconds_text(s.worst), in_quotes(job.analysis.series[s.series].name, 24)},
                         grown_text(s.because)});
     }
-    auto const title = fmt::format("late ranks, of {} judged {}: lateness in ms, the worst in us, and what took longer before it", report.meetings,
+    auto const title = fmt::format("late ranks at {} judged {}: late in ms, worst in us, what took longer", report.meetings,
                                    report.meetings == 1 ? "collective" : "collectives");
     return table(title, report.stragglers.size(), {{"rank", true}, {"collectives", true}, {"steps", true}, {"late", true}, {"worst", true}, {"at"}}, rows);
 }
