@@ -253,10 +253,10 @@ void layout(std::span<std::uint8_t const> bytes)
     }
 }
 
-constexpr reader all[] = {{"config", config},        {"plan", plan_file},          {"manifest", manifest},     {"safetensors", safetensors},
-                          {"tokens", tokens},        {"huggingface", huggingface}, {"schedule", schedule},     {"layers", layer_profile},
-                          {"clocks", clock_profile}, {"trace", trace_lines},       {"records", records},       {"layout", layout},
-                          {"chakra", chakra_file},   {"shards", shards},           {"goodput", goodput_tables}};
+constexpr reader all[] = {{"config", config},        {"plan", plan_file},          {"manifest", manifest},      {"safetensors", safetensors},
+                          {"tokens", tokens},        {"huggingface", huggingface}, {"schedule", schedule},      {"layers", layer_profile},
+                          {"clocks", clock_profile}, {"trace", trace_lines},       {"records", records},        {"layout", layout},
+                          {"chakra", chakra_file},   {"shards", shards},           {"goodput", goodput_tables}, {"kineto", kineto}};
 
 }  // namespace
 

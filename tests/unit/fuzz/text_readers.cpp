@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text_readers.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "executor/records/kineto/kineto_reader.hpp"
 #include "readers.hpp"
+#include "rheo/analyze/analysis.hpp"
 #include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"
@@ -104,6 +110,29 @@ void chakra_file(std::span<std::uint8_t const> bytes)
     auto const read = read_chakra(text_of(bytes));
     auto const again = read_chakra(read.written);
     promise(again.error.empty() && again.written == read.written, "nodes that were read are written so that they read the same");
+}
+
+void kineto(std::span<std::uint8_t const> bytes)
+{
+    auto rest = text_of(bytes);
+    auto const read = read_kineto([&](char* to, std::size_t room) {
+        auto const count = std::min({room, rest.size(), std::size_t{100}});
+        std::copy_n(rest.begin(), count, to);
+        rest.remove_prefix(count);
+        return count;
+    });
+    if (!read) {
+        promise(read.error().starts_with("byte "), "a reason names the byte");
+        return;
+    }
+    std::vector<rank_trace> const twice{read->trace, read->trace};
+    auto const job = analyze(array_view<rank_trace const>{twice});
+    promise(job.stragglers.stragglers.empty(), "of two equal ranks none is late");
+    for (auto const& rank : job.ranks) {
+        auto const& a = rank.account;
+        promise(a.host_wait + a.kernel_wait + a.other_wait == idle(a) && a.compute + a.communication - a.overlap <= a.busy && a.busy <= a.span,
+                "each nanosecond is in one class");
+    }
 }
 
 void goodput_tables(std::span<std::uint8_t const> bytes)

@@ -14,6 +14,7 @@ void layer_profile(std::span<std::uint8_t const> bytes);
 void clock_profile(std::span<std::uint8_t const> bytes);
 void trace_lines(std::span<std::uint8_t const> bytes);
 void chakra_file(std::span<std::uint8_t const> bytes);
+void kineto(std::span<std::uint8_t const> bytes);
 void goodput_tables(std::span<std::uint8_t const> bytes);
 
 }  // namespace fuzz
