@@ -67,8 +67,7 @@ void for_linears(std::span<layer_description const> layers, F f)
         for (int j = 0; j < whole.shards; ++j) {
             auto const layer = sharded(whole, whole.shards, j);
             for (std::size_t i = 0; i < layer.ops.size(); ++i) {
-                auto const kind = layer.ops[i].own.kind;
-                if (layer.ops[i].kind == shard_op_kind::operation && (kind == op_kind::linear || kind == op_kind::linear_gelu || kind == op_kind::unembed)) {
+                if (is_linear(layer.ops[i])) {
                     f(layer, i);
                 }
             }

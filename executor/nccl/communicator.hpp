@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "executor/nccl/library.hpp"
+#include "executor/transport/exchange_parts.hpp"
 #include "kernels/cuda/stream.hpp"
 
 namespace rheo::inline v0::nccl {
@@ -29,14 +30,8 @@ public:
     }
     ~communicator() { abort(); }
 
-    struct outgoing {
-        int to;
-        std::span<std::byte const> data;
-    };
-    struct incoming {
-        int from;
-        std::span<std::byte> data;
-    };
+    using outgoing = outgoing_part<int>;
+    using incoming = incoming_part<int>;
 
     int ranks() const { return ranks_; }
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include "executor/transport/exchange_parts.hpp"
+
 namespace rheo::inline v0 {
 
 enum class exchange_kind : std::uint8_t {
@@ -17,14 +19,8 @@ enum class exchange_kind : std::uint8_t {
 
 class group_exchange {
 public:
-    struct outgoing {
-        int member;
-        std::span<std::byte const> data;
-    };
-    struct incoming {
-        int member;
-        std::span<std::byte> data;
-    };
+    using outgoing = outgoing_part<int>;  ///< peers are members
+    using incoming = incoming_part<int>;
 
     virtual ~group_exchange() = default;
 

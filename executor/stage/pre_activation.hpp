@@ -10,14 +10,19 @@
 
 namespace rheo::inline v0 {
 
+/// Whether the operation multiplies by a weight.
+constexpr bool is_linear(shard_op const& o)
+{
+    return o.kind == shard_op_kind::operation && (o.own.kind == op_kind::linear || o.own.kind == op_kind::linear_gelu || o.own.kind == op_kind::unembed);
+}
+
 /// The slot before the activation of what product `index` reads, where a fused product activated that, nothing else reads it and it stays in the layer;
 /// no_slot otherwise.
 constexpr int pre_activation_of(shard_layer const& layer, std::size_t index)
 {
     auto const& o = layer.ops[index];
-    bool const multiplies = o.own.kind == op_kind::linear || o.own.kind == op_kind::linear_gelu || o.own.kind == op_kind::unembed;
     auto const slot = o.own.x[0];
-    if (o.kind != shard_op_kind::operation || !multiplies || slot == layer.output) {
+    if (!is_linear(o) || slot == layer.output) {
         return no_slot;
     }
     int before = no_slot;

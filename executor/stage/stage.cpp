@@ -227,8 +227,8 @@ void stage::exchange(stage_item const& item, exchange_kind kind, std::span<part_
     if (out.empty() && in.empty()) {
         return;
     }
-    auto& between = begin_exchange(item);
-    bool const stages = !backend_->has_one_memory() && !between.is_direct();
+    expects(item.exchange != nullptr, "the members of a group need a way to exchange");
+    bool const stages = !backend_->has_one_memory() && !item.exchange->is_direct();
     auto const bytes_of = [](std::span<part_of_memory const> parts) {
         std::size_t sum = 0;
         for (auto const& part : parts) {
@@ -253,6 +253,7 @@ void stage::exchange(stage_item const& item, exchange_kind kind, std::span<part_
         received.push_back({part.member, place_of(part)});
     }
     backend_->wait();
+    auto& between = begin_exchange(item);
     if (!stages && !backend_->has_one_memory()) {
         return between.exchange_directly(kind, sent, received);
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/mpi/messenger.hpp"
+#include "executor/transport/exchange_parts.hpp"
 #include "rheo/schedule/core/instruction.hpp"
 
 namespace rheo::inline v0 {
@@ -34,14 +35,8 @@ public:
     virtual ticket send(rank_id to, mpi::channel kind, int item, std::span<std::byte const> data) = 0;
     virtual ticket receive(rank_id from, mpi::channel kind, int item, std::span<std::byte> data) = 0;
 
-    struct outgoing {
-        rank_id to;
-        std::span<std::byte const> data;
-    };
-    struct incoming {
-        rank_id from;
-        std::span<std::byte> data;
-    };
+    using outgoing = outgoing_part<rank_id>;
+    using incoming = incoming_part<rank_id>;
     /// All members of a group exchange at once, one exchange after the other. Between two members messages arrive in the order in which they are listed; what
     /// is empty is no message. @param kind shards or parameters @param group in the order that all members have @return all must be done
     virtual std::vector<ticket> exchange(mpi::channel kind, std::span<rank_id const> group, std::span<outgoing const> out, std::span<incoming const> in) = 0;

@@ -2,7 +2,6 @@
 #include "executor/records/kineto/kineto_reader.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <limits>
@@ -15,65 +14,12 @@
 
 #include <fmt/format.h>
 
+#include "executor/records/kineto/event_kind.hpp"
 #include "executor/records/kineto/microseconds.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
-
-/// What an event is to this reader, by its category.
-enum class event_kind : std::uint8_t { other, kernel, memory, launch, mark };
-
-bool equal_letters(std::string_view a, std::string_view small)
-{
-    return std::equal(a.begin(), a.end(), small.begin(), small.end(), [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x - 'A' + 'a' : x) == y; });
-}
-
-bool ends_in(std::string_view text, std::string_view small)
-{
-    return text.size() >= small.size() && equal_letters(text.substr(text.size() - small.size()), small);
-}
-
-/// Old traces have Kernel, Memcpy, Memset and Runtime; a mark of the host is known by its name only, so any other category of the host may be one.
-event_kind kind_of(std::string_view category)
-{
-    if (equal_letters(category, "kernel")) {
-        return event_kind::kernel;
-    }
-    if (ends_in(category, "memcpy") || ends_in(category, "memset")) {
-        return event_kind::memory;
-    }
-    if (ends_in(category, "runtime") || ends_in(category, "_driver")) {
-        return event_kind::launch;
-    }
-    return category.starts_with("gpu_") ? event_kind::other : event_kind::mark;
-}
-
-bool communicates(std::string_view kernel) { return kernel.starts_with("nccl") || kernel.starts_with("rccl"); }
-
-/// Operations that end at all ranks at once, as PyTorch and NCCL name them.
-std::string_view blocking_operation(std::string_view name)
-{
-    constexpr std::pair<std::string_view, std::string_view> known[] = {
-        {"allreduce", "AllReduce"},
-        {"allgather", "AllGather"},
-        {"reducescatter", "ReduceScatter"},
-        {"alltoall", "AllToAll"},
-    };
-    std::string letters;
-    for (char const c : name.substr(0, 64)) {
-        auto const small = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-        if (small >= 'a' && small <= 'z') {
-            letters += small;
-        }
-    }
-    for (auto const& [word, operation] : known) {
-        if (letters.find(word) != letters.npos) {
-            return operation;
-        }
-    }
-    return {};
-}
 
 std::optional<std::int64_t> integer_in(std::string_view text)
 {
@@ -361,7 +307,7 @@ private:
         auto& trace = out_.trace;
         auto const& e = event_;
         auto const [place, is_first] =
-            streams_.emplace(device_stream{e.device.value_or(0), e.stream ? *e.stream : e.thread.value_or(0)}, static_cast<std::uint16_t>(streams_.size()));
+            streams_.emplace(traced_stream{e.device.value_or(0), e.stream ? *e.stream : e.thread.value_or(0)}, static_cast<std::uint16_t>(streams_.size()));
         if (is_first) {
             if (streams_.size() > std::numeric_limits<std::uint16_t>::max()) {
                 return refuse("more than 65535 streams");
@@ -405,7 +351,7 @@ private:
     std::string error_;
     kineto_trace out_;
     raw_event event_;
-    std::map<device_stream, std::uint16_t> streams_;
+    std::map<traced_stream, std::uint16_t> streams_;
     text_table names_{out_.trace.names};
     text_table collectives_{out_.trace.collectives};
 };

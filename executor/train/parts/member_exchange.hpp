@@ -38,11 +38,11 @@ private:
         auto const rank = [&](int member) { return (*group_)[static_cast<std::size_t>(member)]; };
         std::vector<transport::outgoing> sent;
         for (auto const& one : out) {
-            sent.push_back({rank(one.member), one.data});
+            sent.push_back({rank(one.to), one.data});
         }
         std::vector<transport::incoming> received;
         for (auto const& one : in) {
-            received.push_back({rank(one.member), one.data});
+            received.push_back({rank(one.from), one.data});
         }
         for (auto const ticket : by.exchange(mpi::channel::shards, *group_, sent, received)) {
             messages_->wait_until([&] { return by.done(ticket); });

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Blocking collectives in the traces of several ranks: which events are one collective, how far apart the ranks' clocks are, and who came how
-// late. A blocking collective ends everywhere at once, so its ends align the clocks, and whoever begins last is waited for.
+// late. A blocking collective ends everywhere at once, so its ends align the clocks, and the others wait for the rank that begins last.
 
 #include <algorithm>
 #include <cstddef>

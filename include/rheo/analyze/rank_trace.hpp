@@ -47,11 +47,11 @@ struct launch_event {
     friend constexpr bool operator==(launch_event const&, launch_event const&) = default;
 };
 
-struct device_stream {
+struct traced_stream {
     std::int64_t device = 0;
     std::int64_t number = 0;
 
-    friend constexpr auto operator<=>(device_stream const&, device_stream const&) = default;
+    friend constexpr auto operator<=>(traced_stream const&, traced_stream const&) = default;
 };
 
 /// A step as the program marked it on the host.
@@ -68,7 +68,7 @@ struct rank_trace {
     std::vector<device_event> events;
     std::vector<launch_event> launches;
     std::vector<marked_step> steps;
-    std::vector<device_stream> streams;
+    std::vector<traced_stream> streams;
     std::vector<std::string> names;        ///< of kernels and copies, each once
     std::vector<std::string> collectives;  ///< operation and group: what has the same text on several ranks is one series of collectives
 

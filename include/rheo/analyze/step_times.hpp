@@ -29,7 +29,7 @@ struct grown_class {
 struct step_times {
     distribution times;
     std::int64_t slowest = 0;            ///< number of the slowest step, the first of equals
-    std::optional<grown_class> because;  ///< of the slowest step against the median of all; nothing where no class has grown
+    std::optional<grown_class> because;  ///< of the slowest step against the median of the others; nothing where no class has grown
 
     friend constexpr bool operator==(step_times const&, step_times const&) = default;
 };

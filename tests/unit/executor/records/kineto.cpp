@@ -105,7 +105,7 @@ TEST_CASE("kineto: old categories and a list of events are read, too")
     REQUIRE(read);
     CHECK_FALSE(read->rank);
     REQUIRE(read->trace.events.size() == 2);
-    CHECK(read->trace.streams == std::vector<device_stream>{{0, 9}});
+    CHECK(read->trace.streams == std::vector<traced_stream>{{0, 9}});
     CHECK(read->trace.collectives == std::vector<std::string>{"AllReduce"});
     CHECK(read->trace.events[0].launch == 0);
     CHECK(read->trace.events[1].work == device_work::memory);

@@ -35,11 +35,11 @@ public:
         {
             std::unique_lock lock{box_->mutex_};
             for (auto const& o : out) {
-                box_->waiting_[{self_, o.member}].emplace_back(o.data.begin(), o.data.end());
+                box_->waiting_[{self_, o.to}].emplace_back(o.data.begin(), o.data.end());
             }
             box_->changed_.notify_all();
             for (auto const& i : in) {
-                auto& from = box_->waiting_[{i.member, self_}];
+                auto& from = box_->waiting_[{i.from, self_}];
                 box_->changed_.wait(lock, [&] { return box_->failed_ || !from.empty(); });
                 if (box_->failed_) {
                     throw precondition_error{"another member failed"};
