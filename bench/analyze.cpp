@@ -10,7 +10,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "rheo/analyze/analysis.hpp"
+#include "rheo/analyze/device/analysis.hpp"
 #if __has_include("executor/records/kineto/kineto_reader.hpp")
 #include "executor/records/kineto/kineto_reader.hpp"
 #endif

@@ -269,9 +269,11 @@ void command_line::add_trace()
 
 void command_line::add_analyze()
 {
-    auto& command = *app.add_subcommand("analyze", "Say what the ranks of a job wait for, from traces of PyTorch's profiler.");
+    auto& command = *app.add_subcommand("analyze", "Say what the ranks of a job wait for, from the traces of a run or of PyTorch's profiler.");
     command.callback([this] { chosen = [this] { return analyze_traces(analyze_); }; });
-    command.add_option("files", analyze_.files, "Traces in JSON, one per rank, plain or packed by gzip.")->required()->type_name("FILE");
+    command.add_option("traces", analyze_.traces, "A run folder, or traces of PyTorch's profiler in JSON, one per rank, plain or packed by gzip.")
+        ->required()
+        ->type_name("RUN|FILE");
     command.add_option("--csv", analyze_.csv, "Write a row per rank, times in ns.")->type_name("FILE");
     command.add_flag("--json", analyze_.json, "Print the analysis as JSON, times in ns.");
 }

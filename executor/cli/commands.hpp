@@ -125,8 +125,8 @@ struct trace_check_options {
 };
 
 struct analyze_options {
-    std::vector<std::string> files;  ///< of PyTorch's profiler, one per rank
-    std::string csv;                 ///< file that gets a row per rank; empty: none
+    std::vector<std::string> traces;  ///< a run folder, or files of PyTorch's profiler, one per rank
+    std::string csv;                  ///< file that gets a row per rank; empty: none
     bool json = false;
 };
 

@@ -1,15 +1,22 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What traces say: where the time of each device went, gaps and launches, steps, and the ranks for which others wait.
+// What traces say: of devices, as profilers record them, and of steps, as rheo records them.
 
-#include "rheo/analyze/analysis.hpp"
-#include "rheo/analyze/device_account.hpp"
+#include "rheo/analyze/device/analysis.hpp"
+#include "rheo/analyze/device/device_account.hpp"
+#include "rheo/analyze/device/gap.hpp"
+#include "rheo/analyze/device/launch_account.hpp"
+#include "rheo/analyze/device/meetings.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
+#include "rheo/analyze/device/step_times.hpp"
+#include "rheo/analyze/device/stragglers.hpp"
+#include "rheo/analyze/device/stream_account.hpp"
 #include "rheo/analyze/distribution.hpp"
-#include "rheo/analyze/gap.hpp"
-#include "rheo/analyze/launch_account.hpp"
-#include "rheo/analyze/meetings.hpp"
-#include "rheo/analyze/rank_trace.hpp"
-#include "rheo/analyze/step_times.hpp"
-#include "rheo/analyze/stragglers.hpp"
-#include "rheo/analyze/stream_account.hpp"
+#include "rheo/analyze/step/bubble.hpp"
+#include "rheo/analyze/step/recorded_step.hpp"
+#include "rheo/analyze/step/run_analysis.hpp"
+#include "rheo/analyze/step/step_account.hpp"
+#include "rheo/analyze/step/step_class.hpp"
+#include "rheo/analyze/step/step_graph.hpp"
+#include "rheo/analyze/step/step_replay.hpp"

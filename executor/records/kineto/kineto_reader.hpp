@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "executor/records/kineto/json_scanner.hpp"
-#include "rheo/analyze/rank_trace.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {

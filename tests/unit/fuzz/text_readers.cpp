@@ -10,7 +10,7 @@
 
 #include "executor/records/kineto/kineto_reader.hpp"
 #include "readers.hpp"
-#include "rheo/analyze/analysis.hpp"
+#include "rheo/analyze/device/analysis.hpp"
 #include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"

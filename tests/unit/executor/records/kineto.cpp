@@ -12,7 +12,7 @@
 
 #include "executor/records/kineto/kineto_reader.hpp"
 #include "executor/records/kineto/microseconds.hpp"
-#include "rheo/analyze/analysis.hpp"
+#include "rheo/analyze/device/analysis.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;

@@ -8,13 +8,13 @@
 #include <optional>
 #include <vector>
 
-#include "rheo/analyze/device_account.hpp"
-#include "rheo/analyze/launch_account.hpp"
-#include "rheo/analyze/meetings.hpp"
-#include "rheo/analyze/rank_trace.hpp"
-#include "rheo/analyze/step_times.hpp"
-#include "rheo/analyze/stragglers.hpp"
-#include "rheo/analyze/stream_account.hpp"
+#include "rheo/analyze/device/device_account.hpp"
+#include "rheo/analyze/device/launch_account.hpp"
+#include "rheo/analyze/device/meetings.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
+#include "rheo/analyze/device/step_times.hpp"
+#include "rheo/analyze/device/stragglers.hpp"
+#include "rheo/analyze/device/stream_account.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "rheo/analyze/gap.hpp"
-#include "rheo/analyze/rank_trace.hpp"
+#include "rheo/analyze/device/gap.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

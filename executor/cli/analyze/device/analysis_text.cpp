@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The analysis for people: one line that answers, then tables that fit a screen.
 
-#include "executor/cli/analyze/analyzed_job.hpp"
+#include "executor/cli/analyze/device/analyzed_job.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,25 +12,13 @@
 
 #include <fmt/format.h>
 
-#include "executor/plan/text_table.hpp"
+#include "executor/cli/analyze/tables.hpp"
 #include "rheo/units/in_quotes.hpp"
 
 namespace rheo::cli {
 
 namespace {
 
-constexpr std::size_t most_rows = 8;
-
-std::string time_text(whole_nanoseconds time)
-{
-    auto const count = static_cast<double>(time.count);
-    return time.count < 1'000'000       ? fmt::format("{:.4g} us", count * 1e-3)
-           : time.count < 1'000'000'000 ? fmt::format("{:.4g} ms", count * 1e-6)
-                                        : fmt::format("{:.4g} s", count * 1e-9);
-}
-
-std::string share(whole_nanoseconds part, whole_nanoseconds all) { return all.count == 0 ? "-" : fmt::format("{:.1f}", 100.0 * (part / all)); }
-std::string milliseconds_text(whole_nanoseconds time) { return fmt::format("{:.3f}", static_cast<double>(time.count) * 1e-6); }
 std::string microseconds_text(whole_nanoseconds time) { return fmt::format("{:.1f}", static_cast<double>(time.count) * 1e-3); }
 
 std::string grown_text(std::optional<grown_class> const& grown)
@@ -51,23 +39,6 @@ std::string_view waits_for(time_class c)
     return "for computation";
 }
 
-/// The rows that matter most, those first; all of them in their order where they are few.
-template <class Row, class Weight>
-std::vector<Row> heaviest(std::vector<Row> rows, Weight weight)
-{
-    if (rows.size() > most_rows) {
-        std::stable_sort(rows.begin(), rows.end(), [&](Row const& a, Row const& b) { return weight(a) > weight(b); });
-        rows.resize(most_rows);
-    }
-    return rows;
-}
-
-std::string table(std::string_view title, std::size_t all, std::vector<text_column> const& columns, std::vector<text_row> const& rows)
-{
-    auto const left_out = all > rows.size() ? fmt::format(" (the first {} of {})", rows.size(), all) : std::string{};
-    return rows.empty() ? std::string{} : fmt::format("\n{}{}\n{}", title, left_out, to_text(columns, rows));
-}
-
 std::string ranks_table(analyzed_job const& job)
 {
     std::vector<text_row> rows;
@@ -78,7 +49,7 @@ std::string ranks_table(analyzed_job const& job)
                          share(a.overlap, a.span), share(exposed(a), a.span), share(time_in(a, time_class::copies), a.span), share(a.host_wait, a.span),
                          share(a.kernel_wait, a.span), share(a.other_wait, a.span)}});
     }
-    return table("ranks: span on the device in ms, the rest in % of it", job.analysis.ranks.size(),
+    return titled_table("ranks: span on the device in ms, the rest in % of it", job.analysis.ranks.size(),
                  {{"rank", true},
                   {"span", true},
                   {"compute", true},
@@ -113,7 +84,7 @@ std::string streams_table(analyzed_job const& job)
             {{fmt::format("{}", job.traces[p.rank].rank.value), fmt::format("{}", stream.device), fmt::format("{}", stream.number), fmt::format("{}", a.events),
               milliseconds_text(a.busy), milliseconds_text(a.host_wait), milliseconds_text(a.kernel_wait), milliseconds_text(a.other_wait)}});
     }
-    return table(
+    return titled_table(
         "streams: gaps in ms", places.size(),
         {{"rank", true}, {"device", true}, {"stream", true}, {"events", true}, {"busy", true}, {"host wait", true}, {"kernel wait", true}, {"other", true}},
         rows);
@@ -131,7 +102,7 @@ std::string launches_table(analyzed_job const& job)
         rows.push_back({{fmt::format("{}", rank.rank.value), fmt::format("{}", l.kernels), fmt::format("{}", l.short_kernels),
                          microseconds_text(l.delay.median), microseconds_text(l.delay.p99), microseconds_text(l.delay.most)}});
     }
-    return table("launches: kernels shorter than their launch; delays after it in us", all,
+    return titled_table("launches: kernels shorter than their launch; delays after it in us", all,
                  {{"rank", true}, {"kernels", true}, {"short", true}, {"median", true}, {"p99", true}, {"most", true}}, rows);
 }
 
@@ -147,7 +118,7 @@ std::string steps_table(analyzed_job const& job)
             {{fmt::format("{}", rank.rank.value), fmt::format("{}", s.times.count), milliseconds_text(s.times.mean), milliseconds_text(s.times.median),
               milliseconds_text(s.times.p99), milliseconds_text(s.times.most), fmt::format("{}", s.slowest), grown_text(s.because)}});
     }
-    return table("steps in ms, and what the slowest has more of than the others", all,
+    return titled_table("steps in ms, and what the slowest has more of than the others", all,
                  {{"rank", true}, {"steps", true}, {"mean", true}, {"median", true}, {"p99", true}, {"slowest", true}, {"number", true}, {"because"}}, rows);
 }
 
@@ -165,7 +136,7 @@ std::string stragglers_table(analyzed_job const& job)
     }
     auto const title = fmt::format("late ranks at {} judged {}: late in ms, worst in us, what took longer", report.meetings,
                                    report.meetings == 1 ? "collective" : "collectives");
-    return table(title, report.stragglers.size(), {{"rank", true}, {"collectives", true}, {"steps", true}, {"late", true}, {"worst", true}, {"at"}}, rows);
+    return titled_table(title, report.stragglers.size(), {{"rank", true}, {"collectives", true}, {"steps", true}, {"late", true}, {"worst", true}, {"at"}}, rows);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "drawn_trace.hpp"
-#include "rheo/analyze/analysis.hpp"
+#include "rheo/analyze/device/analysis.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "rheo/analyze/rank_trace.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
 
 namespace test {
 

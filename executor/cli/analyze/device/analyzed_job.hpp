@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "rheo/analyze/analysis.hpp"
-#include "rheo/analyze/rank_trace.hpp"
+#include "rheo/analyze/device/analysis.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
 
 namespace rheo::cli {
 
@@ -18,6 +18,9 @@ struct analyzed_job {
     std::int64_t left_out = 0;  ///< events without a time
     job_analysis analysis;
 };
+
+/// Reads a trace per rank. @throws exit_error
+analyzed_job analyze_files(std::vector<std::string> const& files);
 
 /// What the ranks wait for most, in one line.
 std::string answer_of(analyzed_job const& job);

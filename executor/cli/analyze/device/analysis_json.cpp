@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The analysis for programs: whole nanoseconds, as JSON and as CSV.
 
-#include "executor/cli/analyze/analyzed_job.hpp"
+#include "executor/cli/analyze/device/analyzed_job.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "drawn_trace.hpp"
-#include "rheo/analyze/step_times.hpp"
+#include "rheo/analyze/device/step_times.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;

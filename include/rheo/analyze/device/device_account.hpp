@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "rheo/analyze/gap.hpp"
-#include "rheo/analyze/rank_trace.hpp"
+#include "rheo/analyze/device/gap.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"

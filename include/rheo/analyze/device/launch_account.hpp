@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "rheo/analyze/distribution.hpp"
-#include "rheo/analyze/rank_trace.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "rheo/analyze/distribution.hpp"
-#include "rheo/analyze/rank_trace.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 

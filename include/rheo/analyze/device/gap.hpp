@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "rheo/analyze/rank_trace.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

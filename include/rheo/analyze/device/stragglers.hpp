@@ -12,9 +12,9 @@
 #include <optional>
 #include <vector>
 
-#include "rheo/analyze/device_account.hpp"
-#include "rheo/analyze/meetings.hpp"
-#include "rheo/analyze/step_times.hpp"
+#include "rheo/analyze/device/device_account.hpp"
+#include "rheo/analyze/device/meetings.hpp"
+#include "rheo/analyze/device/step_times.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 

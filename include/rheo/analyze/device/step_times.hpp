@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/analyze/device_account.hpp"
+#include "rheo/analyze/device/device_account.hpp"
 #include "rheo/analyze/distribution.hpp"
-#include "rheo/analyze/rank_trace.hpp"
+#include "rheo/analyze/device/rank_trace.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

@@ -1,0 +1,53 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What `rheo analyze` has read and found of a run of rheo, in the forms in which it says so.
+
+#include <string>
+#include <vector>
+
+#include "executor/records/run_folder.hpp"
+#include "rheo/analyze/step/run_analysis.hpp"
+#include "rheo/analyze/step/slow_ranks.hpp"
+
+namespace rheo::cli {
+
+/// Something that costs time and can be changed.
+struct finding {
+    std::string name;     ///< the same for findings of a kind: "slow rank"
+    double share;         ///< of the time of all steps that it costs, about
+    std::string message;  ///< the numbers and the place
+    std::string advice;   ///< what to change
+};
+
+struct analyzed_run {
+    std::string folder;
+    run_folder run;
+    recorded_run steps;  ///< of its events
+    run_analysis analysis;
+    std::vector<seconds> layer_times;  ///< by kind of layer, forwards and backwards; empty: not known
+    std::vector<rank_pace> paces;
+    std::vector<finding> findings;  ///< the most expensive first
+};
+
+/// Kinds of the model's layers: equal layers are of one.
+std::vector<int> layer_kinds(model_description const& model);
+
+/// Reads the run folder and analyzes its steps. @throws exit_error when it is none, or has no steps in its traces
+analyzed_run analyze_run_folder(std::string const& folder);
+
+/// What a run's time is lost to, where it is worth a word. @pre all else is known
+std::vector<finding> findings_of(analyzed_run const& job);
+
+/// The most expensive finding in one line, or that there is none.
+std::string answer_of(analyzed_run const& job);
+
+/// The answer, findings and tables of at most 100 columns; of many rows those that matter most.
+std::string text_of(analyzed_run const& job);
+
+std::string json_of(analyzed_run const& job);
+
+/// A row for each rank.
+std::string csv_of(analyzed_run const& job);
+
+}  // namespace rheo::cli

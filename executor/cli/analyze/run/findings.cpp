@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// What costs time and can be changed: each with its numbers, the place and what to change, and silent below a twentieth of the time.
+
+#include "executor/cli/analyze/run/analyzed_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "executor/cli/analyze/tables.hpp"
+#include "executor/plan/planning.hpp"
+#include "rheo/partition/cuts.hpp"
+#include "rheo/partition/optimal.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+using nlohmann::json;
+using found = std::vector<finding>;
+
+constexpr double worth_it = 0.05;
+
+double part_of(seconds part, seconds all) { return all > seconds{} ? part / all : 0.0; }
+
+seconds duration_of(json const& record, char const* key) { return {record.value(key, 0.0)}; }
+
+/// @pre not empty
+template <class Value>
+Value median(std::vector<Value> values)
+{
+    auto const middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+// ---- ranks and stages ------------------------------------------------------------------------------------------
+
+void add_slow_ranks(found& all, analyzed_run const& job)
+{
+    for (auto const& pace : slow_ranks(job.paces)) {
+        auto const& ranks = job.analysis.ranks;
+        auto const rank = std::find_if(ranks.begin(), ranks.end(), [&](rank_steps const& r) { return r.record.rank == pace.rank; });
+        auto const lost = work_of(rank->times) * (1.0 - 1.0 / slowness(pace));
+        all.push_back({"slow rank", part_of(lost, job.analysis.span),
+                       fmt::format("rank {} computes {:.2f} times as long as the others for its layers: {} a microbatch where {} are expected", pace.rank.value,
+                                   slowness(pace), time_text(pace.time), time_text(pace.expected)),
+                       "look at its device, its clock and what else runs on its host, or drain it"});
+    }
+}
+
+/// What the pipelines of the first plan take for a step, with the largest stage of each.
+void add_uneven_stages(found& all, analyzed_run const& job)
+{
+    auto const kinds = layer_kinds(running_model(job.run.config));
+    if (!job.run.first || job.layer_times.empty()) {
+        return;
+    }
+    std::vector<seconds> layers;
+    for (auto const kind : kinds) {
+        layers.push_back(job.layer_times[static_cast<std::size_t>(kind)]);
+    }
+    auto const largest_of = [&](array_view<layer_id const> cuts) {
+        seconds largest{};
+        for (int s = 0; s < stage_count(cuts); ++s) {
+            auto const span = layers_of(cuts, stage_id{s});
+            seconds sum{};
+            for (auto l = span.begin; l < span.end; ++l) {
+                sum += layers[at(l)];
+            }
+            largest = std::max(largest, sum);
+        }
+        return largest;
+    };
+    seconds now{};
+    seconds could{};
+    std::vector<int> layers_of_stages;
+    for (std::size_t p = 0; p < job.run.first->pipelines.size(); ++p) {
+        auto const& cuts = job.run.first->pipelines[p].cuts;
+        if (cuts.empty() || at(cuts.back()) != layers.size()) {
+            return;
+        }
+        auto const even = optimal_cuts(array_view<seconds const>{layers}, stage_count(cuts));
+        auto const rounds = static_cast<double>(job.run.first->work[p].size()) + stage_count(cuts) - 1;
+        now = std::max(now, largest_of(cuts) * rounds);
+        could = std::max(could, largest_of(even) * rounds);
+        for (int s = 0; s < stage_count(even); ++s) {
+            layers_of_stages.push_back(size(layers_of(even, stage_id{s})));
+        }
+    }
+    all.push_back({"uneven stages", part_of(now - could, now) * part_of(job.analysis.ladder.schedule, job.analysis.span),
+                   fmt::format("the longest stages make steps {:.0f} % longer than even ones would", 100.0 * part_of(now - could, could)),
+                   fmt::format("plan.layers = [{}]", fmt::join(layers_of_stages, ", "))});
+}
+
+/// Ranks that compute at the highest clock although nobody waits for them.
+void add_needless_clocks(found& all, analyzed_run const& job)
+{
+    std::map<rank_id, std::pair<seconds, seconds>> work;  // all, and at the highest clock
+    megahertz highest{};
+    for (auto const& e : job.run.events) {
+        highest = std::max(highest, e.clock);
+    }
+    if (highest == megahertz{}) {
+        return;
+    }
+    for (auto const& e : job.run.events) {
+        if (is_instruction(e.activity) && is_work(class_of(e.activity))) {
+            auto& [sum, fast] = work[e.rank];
+            sum += e.end - e.start;
+            fast += e.clock == highest ? e.end - e.start : seconds{};
+        }
+    }
+    for (auto const& rank : job.analysis.ranks) {
+        auto const& [sum, fast] = work[rank.record.rank];
+        auto const spare = part_of(rank.slack, job.analysis.span);
+        if (spare > worth_it && part_of(fast, sum) > 0.9) {
+            all.push_back({"clock too high", spare * part_of(work_of(rank.times), job.analysis.span),
+                           fmt::format("rank {} computes at the highest clock, {:.0f} MHz, though all it does could end {} later in each step", rank.record.rank.value,
+                                       highest.count, time_text(rank.slack / static_cast<double>(std::max(rank.steps, std::int64_t{1})))),
+                           "give power.clock_profile, by which the planner lowers its clock at no loss of time"});
+        }
+    }
+}
+
+// ---- waits -----------------------------------------------------------------------------------------------------
+
+std::string percent_of_steps(seconds time, run_analysis const& analysis) { return fmt::format("{:.1f} % of the steps", 100.0 * part_of(time, analysis.span)); }
+
+struct slow_link {
+    link_waits link;
+    seconds each;   ///< of its messages was exposed
+    seconds usual;  ///< of the median link
+};
+
+/// The link whose messages are exposed for longest, if that is more than three times as long as on the median link.
+std::optional<slow_link> find_slow_link(std::vector<link_waits> const& links)
+{
+    std::vector<seconds> times;
+    for (auto const& link : links) {
+        times.push_back(link.exposed / static_cast<double>(link.messages));
+    }
+    if (times.size() < 3) {
+        return std::nullopt;
+    }
+    auto const most = std::max_element(times.begin(), times.end());
+    slow_link const slow{links[static_cast<std::size_t>(most - times.begin())], *most, median(times)};
+    return slow.each > slow.usual * 3.0 ? std::optional{slow} : std::nullopt;
+}
+
+void add_waits(found& all, analyzed_run const& job)
+{
+    auto const& analysis = job.analysis;
+    auto const& ladder = analysis.ladder;
+    all.push_back({"exposed reductions", part_of(ladder.reductions, analysis.span),
+                   fmt::format("{} wait for sums of gradients that all ranks have posted", percent_of_steps(ladder.reductions, analysis)),
+                   "more microbatches in a step, or fewer pipelines"});
+    if (auto const slow = find_slow_link(analysis.links); slow && part_of(slow->link.exposed, analysis.span) > worth_it) {
+        all.push_back({"slow link", part_of(ladder.messages, analysis.span),
+                       fmt::format("a message from rank {} to rank {} is waited for {} after it was sent, on the median link {}", slow->link.from.value,
+                                   slow->link.to.value, time_text(slow->each), time_text(slow->usual)),
+                       "look at the way between these two, or put their stages on one node"});
+    } else {
+        all.push_back({"exposed messages", part_of(ladder.messages, analysis.span),
+                       fmt::format("{} wait for messages that have been sent", percent_of_steps(ladder.messages, analysis)),
+                       "larger microbatches, or stages that follow each other on one node"});
+    }
+    all.push_back({"slow vote", part_of(ladder.vote, analysis.span),
+                   fmt::format("{} are totals and votes when all ranks are through", percent_of_steps(ladder.vote, analysis)),
+                   "more microbatches in a step"});
+    auto const most = std::max_element(analysis.ranks.begin(), analysis.ranks.end(), [](rank_steps const& a, rank_steps const& b) {
+        return a.times[step_class::host] < b.times[step_class::host];
+    });
+    all.push_back({"host between operations", part_of(ladder.host, analysis.span),
+                   fmt::format("{} go by between operations; most on rank {}: {} in all", percent_of_steps(ladder.host, analysis), most->record.rank.value,
+                               time_text(most->times[step_class::host])),
+                   "a core of its own for each rank, and none that others use"});
+    all.push_back({"uneven operations", part_of(ladder.uneven, analysis.span),
+                   fmt::format("{} because equal operations take different times", percent_of_steps(ladder.uneven, analysis)),
+                   "cores and devices that no two ranks share"});
+}
+
+// ---- steps, recoveries, checkpoints ----------------------------------------------------------------------------
+
+void add_slow_step(found& all, analyzed_run const& job)
+{
+    auto const& slowest = job.analysis.slowest;
+    auto const usual = in_seconds(job.analysis.times.median);
+    if (!slowest || slowest->time < usual * 2.0) {
+        return;
+    }
+    auto const because = slowest->because ? fmt::format("rank {} spent {} more on {}", slowest->because->rank.value, time_text(slowest->because->by), name_of(slowest->because->in))
+                                          : std::string{"no rank spent much more on one thing"};
+    all.push_back({"slow step", part_of(slowest->time - usual, job.analysis.span),
+                   fmt::format("step {} took {}, {:.1f} times the median: {}", slowest->step.value, time_text(slowest->time), slowest->time / usual, because),
+                   "look at what else that host did then"});
+}
+
+void add_redone_steps(found& all, run_folder const& run)
+{
+    auto const redone = run.of_kind("redo").size();
+    auto const steps = run.of_kind("step").size();
+    all.push_back({"steps redone", steps == 0 ? 0.0 : static_cast<double>(redone) / static_cast<double>(redone + steps),
+                   fmt::format("{} steps were computed again with other scales, {} were committed", redone, steps),
+                   "a lower learning rate or longer warm-up: gradients outgrow their scales"});
+}
+
+/// Steps that run while a checkpoint is written, against the others.
+void add_checkpoints(found& all, run_folder const& run)
+{
+    std::map<std::int64_t, seconds> durations;
+    std::vector<seconds> usual;
+    for (auto const* step : run.of_kind("step")) {
+        durations[step->value("step", std::int64_t{-1})] = duration_of(*step, "duration_s");
+        usual.push_back(duration_of(*step, "duration_s"));
+    }
+    if (usual.size() < 3) {
+        return;
+    }
+    auto const middle = median(usual);
+    seconds sum{};
+    for (auto const time : usual) {
+        sum += time;
+    }
+    seconds longer{};
+    std::int64_t steps = 0;
+    for (auto const* checkpoint : run.of_kind("checkpoint")) {
+        auto left = duration_of(*checkpoint, "duration_s");
+        for (auto step = durations.find(checkpoint->value("step", std::int64_t{-1})); step != durations.end() && left > seconds{}; ++step) {
+            longer += std::max(step->second - middle, seconds{});
+            left -= step->second;
+            ++steps;
+        }
+    }
+    all.push_back({"checkpoint in the way", part_of(longer, sum), fmt::format("the {} steps beside which checkpoints were written took {} longer", steps, time_text(longer)),
+                   "a larger checkpoint.every_steps, or a faster file system"});
+}
+
+/// Phases of recoveries that took far longer than they usually do.
+void add_recoveries(found& all, analyzed_run const& job)
+{
+    auto const recoveries = job.run.of_kind("recovery");
+    if (recoveries.size() < 3) {
+        return;
+    }
+    for (std::string_view const phase : {"detect", "revoke", "decide", "shrink", "link", "exchange", "plan", "copy", "merge"}) {
+        auto const key = fmt::format("{}_s", phase);
+        std::vector<seconds> times;
+        for (auto const* recovery : recoveries) {
+            times.push_back(duration_of(*recovery, key.c_str()));
+        }
+        auto const most = std::max_element(times.begin(), times.end());
+        auto const usual = median(times);
+        if (*most > usual * 5.0 && *most > seconds{0.1}) {
+            all.push_back({"slow recovery", std::max(worth_it, part_of(*most, job.analysis.span)),
+                           fmt::format("the recovery in step {} spent {} on {}, {} in the median", recoveries[static_cast<std::size_t>(most - times.begin())]->value("step", 0),
+                                       time_text(*most), phase, time_text(usual)),
+                           "look at what the lost rank's node and its neighbours did then"});
+        }
+    }
+}
+
+/// Recomputation although all activations have room.
+void add_needless_recomputation(found& all, analyzed_run const& job)
+{
+    auto const available = job.run.config.plan.memory;
+    seconds recomputing{};
+    seconds total{};
+    for (auto const& rank : job.analysis.ranks) {
+        recomputing += rank.times[step_class::recompute];
+        total += sum_of(rank.times);
+    }
+    if (!job.run.first || available == bytes{} || recomputing == seconds{}) {
+        return;
+    }
+    auto without = *job.run.first;
+    without.recompute = {};
+    auto const model = running_model(job.run.config);
+    bytes most{};
+    for (auto const rank : ranks_of(without)) {
+        most = std::max(most, needed_bytes(memory_parts_of(without, model, job.run.config, rank)));
+    }
+    if (most <= available) {
+        all.push_back({"needless recomputation", part_of(recomputing, total),
+                       fmt::format("{:.1f} % of the ranks' time is recomputation, but {:.0f} MiB hold all activations and {:.0f} MiB are there",
+                                   100.0 * part_of(recomputing, total), in_mebibytes(most), in_mebibytes(available)),
+                       "plan.recompute = \"auto\""});
+    }
+}
+
+}  // namespace
+
+std::vector<finding> findings_of(analyzed_run const& job)
+{
+    found all;
+    add_slow_ranks(all, job);
+    add_uneven_stages(all, job);
+    add_waits(all, job);
+    add_slow_step(all, job);
+    add_redone_steps(all, job.run);
+    add_checkpoints(all, job.run);
+    add_recoveries(all, job);
+    add_needless_recomputation(all, job);
+    add_needless_clocks(all, job);
+    std::erase_if(all, [](finding const& f) { return f.share < worth_it; });
+    std::stable_sort(all.begin(), all.end(), [](finding const& a, finding const& b) { return a.share > b.share; });
+    return all;
+}
+
+}  // namespace rheo::cli

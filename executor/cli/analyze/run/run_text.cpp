@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The analysis of a run for people: one line that answers, then findings and tables that fit a screen.
+
+#include "executor/cli/analyze/run/analyzed_run.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor/cli/analyze/tables.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+std::string findings_text(analyzed_run const& job)
+{
+    std::string text;
+    for (auto const& finding : job.findings) {
+        text += fmt::format("\n{}, {:.1f} %\n", finding.name, 100.0 * finding.share);
+        text += "  " + wrapped(finding.message, 2) + "  " + wrapped("change: " + finding.advice, 2);
+    }
+    return text;
+}
+
+std::string ladder_table(analyzed_run const& job)
+{
+    auto const& a = job.analysis;
+    auto const steps = static_cast<double>(a.times.count);
+    std::vector<text_row> rows;
+    auto const add = [&](std::string_view name, seconds time) {
+        rows.push_back({{std::string{name}, milliseconds_text(time / steps), share(time, a.span)}});
+    };
+    add("schedule", a.ladder.schedule);
+    add("uneven operations", a.ladder.uneven);
+    add("vote", a.ladder.vote);
+    add("exposed reductions", a.ladder.reductions);
+    add("exposed messages", a.ladder.messages);
+    add("host", a.ladder.host);
+    add("step", a.span);
+    return titled_table("a step, from what its schedule makes it to what it was: ms, % of it", rows.size(), {{"", false}, {"ms", true}, {"%", true}}, rows);
+}
+
+std::string classes_table(analyzed_run const& job)
+{
+    auto const& a = job.analysis;
+    auto const steps = static_cast<double>(a.times.count);
+    std::vector<text_row> rows;
+    for (std::size_t c = 0; c + 1 < step_class_count; ++c) {
+        auto const on_path = a.critical.of[c];
+        if (on_path > a.span / 1000.0 || a.saved.of[c] > a.span / 1000.0) {
+            rows.push_back({{std::string{step_class_names[c]}, milliseconds_text(on_path / steps), share(on_path, a.span), milliseconds_text((a.span - a.saved.of[c]) / steps)}});
+        }
+    }
+    return titled_table("critical path in ms and % of a step, and what a step would take without the class", rows.size(),
+                        {{"class", false}, {"ms", true}, {"%", true}, {"without", true}}, rows);
+}
+
+std::string ranks_table(analyzed_run const& job)
+{
+    std::vector<text_row> rows;
+    auto const not_working = [](rank_steps const& rank) { return sum_of(rank.times) - work_of(rank.times); };
+    for (auto const& rank : heaviest(job.analysis.ranks, not_working)) {
+        auto const all = sum_of(rank.times);
+        auto const& t = rank.times;
+        rows.push_back({{fmt::format("{}", rank.record.rank.value), fmt::format("{}", rank.steps), fmt::format("{:.3f}", all.count), share(work_of(t), all),
+                         share(t[step_class::bubble], all), share(t[step_class::message], all), share(t[step_class::reduction], all), share(t[step_class::vote], all),
+                         share(t[step_class::update], all), share(t[step_class::host], all), fmt::format("{}", rank.last),
+                         fmt::format("{:.3f}", rank.record.recovering.count)}});
+    }
+    return titled_table("ranks: time in steps in s, the rest in % of it; last at the vote; recovering in s", job.analysis.ranks.size(),
+                        {{"rank", true},
+                         {"steps", true},
+                         {"time", true},
+                         {"work", true},
+                         {"bubble", true},
+                         {"messages", true},
+                         {"reductions", true},
+                         {"vote", true},
+                         {"update", true},
+                         {"host", true},
+                         {"last", true},
+                         {"recovering", true}},
+                        rows);
+}
+
+std::string links_table(analyzed_run const& job)
+{
+    std::vector<text_row> rows;
+    for (auto const& link : heaviest(job.analysis.links, [](link_waits const& l) { return l.exposed; })) {
+        rows.push_back({{fmt::format("{}", link.from.value), fmt::format("{}", link.to.value), fmt::format("{}", link.messages), fmt::format("{}", link.waited),
+                         time_text(link.exposed / static_cast<double>(link.messages)), fmt::format("{:.3f}", link.exposed.count)}});
+    }
+    return titled_table("messages: waited for after they were sent, each in the mean, all in s", job.analysis.links.size(),
+                        {{"from", true}, {"to", true}, {"messages", true}, {"waited for", true}, {"each", true}, {"all", true}}, rows);
+}
+
+std::string steps_text(analyzed_run const& job)
+{
+    auto const& a = job.analysis;
+    auto text = fmt::format("\n{} steps: {} in the mean, {} in the median, {} in the 99th percentile\n", a.times.count, time_text(a.times.mean), time_text(a.times.median),
+                            time_text(a.times.p99));
+    if (a.slowest) {
+        auto const because = a.slowest->because ? fmt::format(": rank {} spent {} more on {}", a.slowest->because->rank.value, time_text(a.slowest->because->by),
+                                                              name_of(a.slowest->because->in))
+                                                : std::string{};
+        text += fmt::format("the slowest, {}, took {}{}\n", a.slowest->step.value, time_text(a.slowest->time), because);
+    }
+    text += fmt::format("stages are idle for {:.1f} % of the time, by the schedule for {:.1f} %\n", 100.0 * a.idle, 100.0 * a.idle_by_schedule);
+    if (a.partial > 0) {
+        text += fmt::format("{} more {} cut off by losses and are in no figure but the ranks'\n", a.partial, a.partial == 1 ? "step was" : "steps were");
+    }
+    if (a.unmatched > 0) {
+        text += fmt::format("{} messages were received whose sending is not recorded\n", a.unmatched);
+    }
+    for (auto const& message : job.run.left_out) {
+        text += fmt::format("left out: {}\n", message);
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string answer_of(analyzed_run const& job)
+{
+    auto const& a = job.analysis;
+    if (job.findings.empty()) {
+        return fmt::format("nothing stands out: {} steps of {} in the median, of which the schedule makes {:.0f} %", a.times.count, time_text(a.times.median),
+                           100.0 * (a.ladder.schedule / a.span));
+    }
+    auto const& first = job.findings.front();
+    auto const others = job.findings.size() - 1;
+    return fmt::format("{}: {}{}", first.name, first.message, others == 0 ? "" : fmt::format("; {} more {}", others, others == 1 ? "finding" : "findings"));
+}
+
+std::string text_of(analyzed_run const& job)
+{
+    return wrapped(answer_of(job), 0) + findings_text(job) + steps_text(job) + ladder_table(job) + classes_table(job) + ranks_table(job) + links_table(job);
+}
+
+}  // namespace rheo::cli

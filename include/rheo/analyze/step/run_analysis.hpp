@@ -1,0 +1,309 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// All steps of a run together: where the ranks' time went, what the steps are as long as, what they would be without a class, the slowest one and why.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/analyze/distribution.hpp"
+#include "rheo/analyze/step/bubble.hpp"
+#include "rheo/analyze/step/recorded_step.hpp"
+#include "rheo/analyze/step/step_account.hpp"
+#include "rheo/analyze/step/step_class.hpp"
+#include "rheo/analyze/step/step_graph.hpp"
+#include "rheo/analyze/step/step_replay.hpp"
+#include "rheo/units/array_view.hpp"
+#include "rheo/units/result.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+/// A rank over all steps.
+struct rank_steps {
+    rank_record record;
+    std::int64_t steps = 0;
+    class_times times{};            ///< in steps
+    seconds critical{};             ///< of its operations on critical paths
+    seconds slack{};                ///< by how much all of its operations could have ended later, added up over the steps
+    std::int64_t last = 0;          ///< steps in which it was the last one to come to the vote
+    std::vector<seconds> late{};    ///< by step: how much later than the median it came to the vote, below zero earlier
+};
+
+/// Messages of one rank to another that were waited for.
+struct link_waits {
+    rank_id from;
+    rank_id to;
+    std::int64_t messages = 0;  ///< all of them
+    std::int64_t waited = 0;    ///< that came after they were needed
+    seconds exposed{};          ///< from when sender and receiver were there
+
+    friend constexpr bool operator==(link_waits const&, link_waits const&) = default;
+};
+
+/// What a rank spent more time on than in the median step of its generation.
+struct grown_time {
+    rank_id rank;
+    step_class in;
+    seconds by;
+
+    friend constexpr bool operator==(grown_time const&, grown_time const&) = default;
+};
+
+struct slowest_step {
+    generation_id generation;
+    step_id step;
+    attempt_id attempt;
+    seconds time;
+    std::optional<grown_time> because;  ///< nothing where no single growth explains half of what it is longer by than the median
+
+    friend constexpr bool operator==(slowest_step const&, slowest_step const&) = default;
+};
+
+struct run_analysis {
+    std::vector<rank_steps> ranks;   ///< by rank
+    std::int64_t partial = 0;        ///< steps of which a recovery has cut off a part; they are in no figure but the ranks' times
+    std::int64_t unmatched = 0;      ///< receives without the record of their send
+    seconds span{};                  ///< of the whole steps together; the next three are sums over them, too
+    class_times critical;            ///< what critical paths consist of
+    class_times saved;               ///< by how much the steps would be shorter if a class took no time
+    step_ladder ladder{};
+    double idle = 0.0;               ///< the mean of idle_share, by length
+    double idle_by_schedule = 0.0;
+    distribution times;              ///< of the whole steps
+    std::optional<slowest_step> slowest;
+    std::vector<link_waits> links;   ///< by sender and receiver
+};
+
+namespace detail {
+
+/// Adds up the steps of a run, one at a time.
+template <class OnlyWhenCalled = void>
+class run_accountant {
+public:
+    explicit run_accountant(recorded_run const& run)
+    {
+        for (auto const& record : run.ranks) {
+            place_of_[record.rank] = run_.ranks.size();
+            run_.ranks.push_back({record});
+        }
+        accounts_.resize(run_.ranks.size());
+    }
+
+    void add(recorded_step const& step, step_graph const& graph)
+    {
+        auto const accounts = accounts_of(graph);
+        for (std::size_t r = 0; r < accounts.size(); ++r) {
+            auto& rank = run_.ranks[place_of_.at(graph.ranks[r])];
+            rank.times += accounts[r];
+            ++rank.steps;
+        }
+        run_.unmatched += graph.unmatched;
+        add_links(graph);
+        if (!step.whole) {
+            ++run_.partial;
+            return;
+        }
+        auto const length = span_of(graph);
+        run_.span += length;
+        auto const path = critical_path_of(graph);
+        run_.critical += path.times;
+        for (auto const n : path.nodes) {
+            if (auto const& node = graph.nodes[n]; node.row != no_step_node) {
+                run_.ranks[place_of_.at(graph.ranks[node.row])].critical += node.own;
+            }
+        }
+        for (std::size_t c = 0; c < step_class_count; ++c) {
+            run_.saved.of[c] += length - span_without(graph, static_cast<step_class>(c));
+        }
+        add_ladder(graph, length);
+        add_slack(graph);
+        add_lateness(graph);
+        for (std::size_t r = 0; r < accounts.size(); ++r) {
+            accounts_[place_of_.at(graph.ranks[r])].push_back({lengths_.size(), step.generation, accounts[r]});
+        }
+        lengths_.push_back({&step, length});
+    }
+
+    run_analysis finish()
+    {
+        run_.idle = run_.span > seconds{} ? run_.idle / run_.span.count : 0.0;
+        run_.idle_by_schedule = run_.span > seconds{} ? run_.idle_by_schedule / run_.span.count : 0.0;
+        std::vector<whole_nanoseconds> times;
+        for (auto const& [step, length] : lengths_) {
+            times.push_back({in_whole_nanoseconds(length)});
+        }
+        run_.times = distribution_of(std::move(times));
+        find_slowest();
+        for (auto const& [ends, waits] : links_) {
+            run_.links.push_back(waits);
+        }
+        return std::move(run_);
+    }
+
+private:
+    struct account_of_step {
+        std::size_t step;  ///< among the whole ones
+        generation_id generation;
+        class_times times;
+    };
+
+    void add_links(step_graph const& graph)
+    {
+        for (auto const& node : graph.nodes) {
+            if (node.row == no_step_node || node.awaited == 0 || node.lag_class != step_class::message) {
+                continue;
+            }
+            auto const from = graph.ranks[graph.nodes[graph.awaits_of(node).front()].row];
+            auto const to = graph.ranks[node.row];
+            auto& link = links_[{from, to}];
+            link.from = from;
+            link.to = to;
+            ++link.messages;
+            auto const ready = (node.before == no_step_node ? graph.begins[node.row] : graph.nodes[node.before].end) + node.host;
+            auto const reached = node.end - node.own;
+            if (reached > ready && node.lag > seconds{}) {
+                ++link.waited;
+                link.exposed += std::min(node.lag, reached - ready);
+            }
+        }
+    }
+
+    void add_ladder(step_graph const& graph, seconds length)
+    {
+        mean_operations means;
+        add_operations(means, graph);
+        auto const ladder = ladder_of(graph, means);
+        run_.ladder.schedule += ladder.schedule;
+        run_.ladder.uneven += ladder.uneven;
+        run_.ladder.vote += ladder.vote;
+        run_.ladder.reductions += ladder.reductions;
+        run_.ladder.messages += ladder.messages;
+        run_.ladder.host += ladder.host;
+        run_.idle += length.count * idle_share(graph, times_of);
+        run_.idle_by_schedule += length.count * idle_share(graph, [&](step_node const& node) { return times_by_schedule(node, means); });
+    }
+
+    void add_slack(step_graph const& graph)
+    {
+        auto const slack = slack_of(graph);
+        std::vector<seconds> least(graph.ranks.size(), seconds{std::numeric_limits<double>::infinity()});
+        for (std::size_t n = 0; n < slack.size(); ++n) {
+            if (auto const& node = graph.nodes[n]; node.row != no_step_node && is_work(node.own_class)) {
+                least[node.row] = std::min(least[node.row], slack[n]);
+            }
+        }
+        for (std::size_t r = 0; r < least.size(); ++r) {
+            if (least[r] < seconds{std::numeric_limits<double>::infinity()}) {
+                run_.ranks[place_of_.at(graph.ranks[r])].slack += least[r];
+            }
+        }
+    }
+
+    void add_lateness(step_graph const& graph)
+    {
+        std::vector<std::pair<seconds, std::uint32_t>> came;  // to the vote
+        for (auto const& node : graph.nodes) {
+            if (node.own_class == step_class::vote && node.before != no_step_node) {
+                came.push_back({graph.nodes[node.before].end, node.row});
+            }
+        }
+        if (came.empty()) {
+            return;
+        }
+        std::sort(came.begin(), came.end());
+        auto const middle = came[(came.size() - 1) / 2].first;
+        for (auto const& [time, row] : came) {
+            run_.ranks[place_of_.at(graph.ranks[row])].late.push_back(time - middle);
+        }
+        ++run_.ranks[place_of_.at(graph.ranks[came.back().second])].last;
+    }
+
+    void find_slowest()
+    {
+        if (lengths_.empty()) {
+            return;
+        }
+        auto const shorter = [](auto const& a, auto const& b) { return a.second < b.second; };
+        auto const most = std::max_element(lengths_.begin(), lengths_.end(), shorter);
+        auto const& step = *most->first;
+        run_.slowest = slowest_step{step.generation, step.step, step.attempt, most->second, std::nullopt};
+        std::vector<seconds> lengths;  // of its generation
+        for (auto const& [other, length] : lengths_) {
+            if (other->generation == step.generation) {
+                lengths.push_back(length);
+            }
+        }
+        auto const longer = most->second - middle_of(std::move(lengths));
+        std::optional<grown_time> grown;
+        for (std::size_t place = 0; place < accounts_.size(); ++place) {
+            add_growth(grown, place, static_cast<std::size_t>(most - lengths_.begin()));
+        }
+        if (grown && grown->by > seconds{} && grown->by >= longer / 2.0) {
+            run_.slowest->because = grown;
+        }
+    }
+
+    /// What a rank has more of in a step than in the median one, if that is more than what was found before.
+    void add_growth(std::optional<grown_time>& grown, std::size_t place, std::size_t step) const
+    {
+        auto const& accounts = accounts_[place];
+        auto const mine = std::lower_bound(accounts.begin(), accounts.end(), step, [](account_of_step const& a, std::size_t s) { return a.step < s; });
+        if (mine == accounts.end() || mine->step != step) {
+            return;
+        }
+        for (std::size_t c = 0; c < step_class_count - 1; ++c) {  // a bubble is somebody else's doing
+            std::vector<seconds> usual;
+            for (auto const& other : accounts) {
+                if (other.generation == mine->generation) {
+                    usual.push_back(other.times.of[c]);
+                }
+            }
+            auto const by = mine->times.of[c] - middle_of(std::move(usual));
+            if (!grown || by > grown->by) {
+                grown = grown_time{run_.ranks[place].record.rank, static_cast<step_class>(c), by};
+            }
+        }
+    }
+
+    /// @pre not empty
+    static seconds middle_of(std::vector<seconds> times)
+    {
+        auto const middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
+        std::nth_element(times.begin(), middle, times.end());
+        return *middle;
+    }
+
+    run_analysis run_;
+    std::map<rank_id, std::size_t> place_of_;
+    std::map<std::pair<rank_id, rank_id>, link_waits> links_;
+    std::vector<std::vector<account_of_step>> accounts_;  ///< by rank
+    std::vector<std::pair<recorded_step const*, seconds>> lengths_;  ///< of the whole steps
+};
+
+}  // namespace detail
+
+/// @param sends_wait as for graph_of. A refusal names the step whose records contradict each other. Cost: n log n in the events of a step, some
+/// twenty passes over it; memory for the events, one step's graph, and a few numbers per rank and step.
+template <class OnlyWhenCalled = void>
+result<run_analysis> analyze_run(recorded_run const& run, bool sends_wait = false)
+{
+    detail::run_accountant<> accountant{run};
+    for (auto const& step : run.steps) {
+        auto const graph = graph_of(step, sends_wait);
+        if (!graph) {
+            return failure{graph.error()};
+        }
+        accountant.add(step, *graph);
+    }
+    return accountant.finish();
+}
+
+}  // namespace rheo::inline v0
