@@ -66,6 +66,9 @@ std::vector<nlohmann::json> read_metrics(fs::path const& path)
     return metrics;
 }
 
+/// Finite, and within 30 years of the launch.
+bool is_time(seconds time) { return std::abs(time.count) < 1e9; }
+
 void read_trace(fs::path const& path, run_folder& run)
 {
     std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -78,7 +81,7 @@ void read_trace(fs::path const& path, run_folder& run)
     }
     auto const read = read_json_lines(file);
     std::copy_if(read.events.begin(), read.events.end(), std::back_inserter(run.events),
-                 [](trace_event const& e) { return std::isfinite(e.start.count) && std::isfinite(e.end.count); });  // what comes has to be in order
+                 [](trace_event const& e) { return is_time(e.start) && is_time(e.end) && std::isfinite(e.clock.count); });  // what comes has to be in order
     if (!read) {
         run.left_out.push_back(fmt::format("'{}'{}: {}", path.string(), from > 0 ? fmt::format(" behind its byte {}", from) : "", read.error));
     }

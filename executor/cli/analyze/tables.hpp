@@ -50,15 +50,16 @@ std::vector<Row> heaviest(std::vector<Row> rows, Weight weight)
     return rows;
 }
 
+inline constexpr std::size_t widest_line = 100;
+
 /// Lines of at most 100 columns, broken between words; those after the first begin with the indent.
 inline std::string wrapped(std::string_view text, std::size_t indent)
 {
-    constexpr std::size_t widest = 100;
     std::string lines;
     std::size_t column = 0;
     while (!text.empty()) {
         auto const word = text.substr(0, text.find(' '));
-        if (column > 0 && column + 1 + word.size() > widest) {
+        if (column > 0 && column + 1 + word.size() > widest_line) {
             lines += "\n" + std::string(indent, ' ');
             column = indent;
         } else if (column > 0) {

@@ -2,15 +2,18 @@
 #include "text_readers.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "executor/records/kineto/kineto_reader.hpp"
 #include "readers.hpp"
 #include "rheo/analyze/device/analysis.hpp"
+#include "rheo/analyze/step/run_analysis.hpp"
 #include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"
@@ -74,6 +77,12 @@ void trace_lines(std::span<std::uint8_t const> bytes)
     std::ostringstream same;  // texts are compared: a time may be not a number
     write_json_lines(same, again.events);
     promise(again && !again.torn && same.str() == out.str(), "events that were read are written so that they read the same");
+    auto events = read.events;
+    std::erase_if(events, [](trace_event const& e) { return !(std::abs(e.start.count) < 1e9 && std::abs(e.end.count) < 1e9); });
+    std::stable_sort(events.begin(), events.end(), [](trace_event const& a, trace_event const& b) { return std::pair{a.rank, a.start} < std::pair{b.rank, b.start}; });
+    auto const run = recorded_steps(array_view<trace_event const>{events});
+    auto const analysis = analyze_run(run);
+    promise(analysis || analysis.error().ends_with("wait for each other in a circle"), "the steps of any events are analyzed, or contradict each other");
 }
 
 namespace {

@@ -16,7 +16,8 @@ namespace rheo::cli {
 struct finding {
     std::string name;     ///< the same for findings of a kind: "slow rank"
     double share;         ///< of the time of all steps that it costs, about
-    std::string message;  ///< the numbers and the place
+    std::string message;  ///< what and where, in a line
+    std::string detail;   ///< more numbers; may be empty
     std::string advice;   ///< what to change
 };
 

@@ -52,8 +52,8 @@ void add_slow_ranks(found& all, analyzed_run const& job)
         auto const rank = std::find_if(ranks.begin(), ranks.end(), [&](rank_steps const& r) { return r.record.rank == pace.rank; });
         auto const lost = work_of(rank->times) * (1.0 - 1.0 / slowness(pace));
         all.push_back({"slow rank", part_of(lost, job.analysis.span),
-                       fmt::format("rank {} computes {:.2f} times as long as the others for its layers: {} a microbatch where {} are expected", pace.rank.value,
-                                   slowness(pace), time_text(pace.time), time_text(pace.expected)),
+                       fmt::format("rank {} computes {:.2f} times as long as the others for its layers", pace.rank.value, slowness(pace)),
+                       fmt::format("{} a microbatch where {} are expected", time_text(pace.time), time_text(pace.expected)),
                        "look at its device, its clock and what else runs on its host, or drain it"});
     }
 }
@@ -98,7 +98,7 @@ void add_uneven_stages(found& all, analyzed_run const& job)
         }
     }
     all.push_back({"uneven stages", part_of(now - could, now) * part_of(job.analysis.ladder.schedule, job.analysis.span),
-                   fmt::format("the longest stages make steps {:.0f} % longer than even ones would", 100.0 * part_of(now - could, could)),
+                   fmt::format("the longest stages make steps {:.0f} % longer than even ones would", 100.0 * part_of(now - could, could)), "",
                    fmt::format("plan.layers = [{}]", fmt::join(layers_of_stages, ", "))});
 }
 
@@ -125,8 +125,8 @@ void add_needless_clocks(found& all, analyzed_run const& job)
         auto const spare = part_of(rank.slack, job.analysis.span);
         if (spare > worth_it && part_of(fast, sum) > 0.9) {
             all.push_back({"clock too high", spare * part_of(work_of(rank.times), job.analysis.span),
-                           fmt::format("rank {} computes at the highest clock, {:.0f} MHz, though all it does could end {} later in each step", rank.record.rank.value,
-                                       highest.count, time_text(rank.slack / static_cast<double>(std::max(rank.steps, std::int64_t{1})))),
+                           fmt::format("rank {} computes at the highest clock, {:.0f} MHz, and nobody waits for it", rank.record.rank.value, highest.count),
+                           fmt::format("all it does could end {} later in each step", time_text(rank.slack / static_cast<double>(job.analysis.times.count - job.analysis.stalled))),
                            "give power.clock_profile, by which the planner lowers its clock at no loss of time"});
         }
     }
@@ -162,55 +162,60 @@ void add_waits(found& all, analyzed_run const& job)
     auto const& analysis = job.analysis;
     auto const& ladder = analysis.ladder;
     all.push_back({"exposed reductions", part_of(ladder.reductions, analysis.span),
-                   fmt::format("{} wait for sums of gradients that all ranks have posted", percent_of_steps(ladder.reductions, analysis)),
+                   fmt::format("{} wait for sums of gradients that all ranks have posted", percent_of_steps(ladder.reductions, analysis)), "",
                    "more microbatches in a step, or fewer pipelines"});
     if (auto const slow = find_slow_link(analysis.links); slow && part_of(slow->link.exposed, analysis.span) > worth_it) {
         all.push_back({"slow link", part_of(ladder.messages, analysis.span),
-                       fmt::format("a message from rank {} to rank {} is waited for {} after it was sent, on the median link {}", slow->link.from.value,
-                                   slow->link.to.value, time_text(slow->each), time_text(slow->usual)),
+                       fmt::format("a message from rank {} to rank {} is waited for {} after it was sent", slow->link.from.value, slow->link.to.value,
+                                   time_text(slow->each)),
+                       fmt::format("on the median link {}", time_text(slow->usual)),
                        "look at the way between these two, or put their stages on one node"});
     } else {
         all.push_back({"exposed messages", part_of(ladder.messages, analysis.span),
-                       fmt::format("{} wait for messages that have been sent", percent_of_steps(ladder.messages, analysis)),
+                       fmt::format("{} wait for messages that have been sent", percent_of_steps(ladder.messages, analysis)), "",
                        "larger microbatches, or stages that follow each other on one node"});
     }
     all.push_back({"slow vote", part_of(ladder.vote, analysis.span),
-                   fmt::format("{} are totals and votes when all ranks are through", percent_of_steps(ladder.vote, analysis)),
+                   fmt::format("{} are totals and votes when all ranks are through", percent_of_steps(ladder.vote, analysis)), "",
                    "more microbatches in a step"});
     auto const most = std::max_element(analysis.ranks.begin(), analysis.ranks.end(), [](rank_steps const& a, rank_steps const& b) {
         return a.times[step_class::host] < b.times[step_class::host];
     });
     all.push_back({"host between operations", part_of(ladder.host, analysis.span),
-                   fmt::format("{} go by between operations; most on rank {}: {} in all", percent_of_steps(ladder.host, analysis), most->record.rank.value,
-                               time_text(most->times[step_class::host])),
+                   fmt::format("{} go by between operations", percent_of_steps(ladder.host, analysis)),
+                   fmt::format("most on rank {}: {} in all", most->record.rank.value, time_text(most->times[step_class::host])),
                    "a core of its own for each rank, and none that others use"});
     all.push_back({"uneven operations", part_of(ladder.uneven, analysis.span),
-                   fmt::format("{} because equal operations take different times", percent_of_steps(ladder.uneven, analysis)),
+                   fmt::format("{} go by because equal operations take different times", percent_of_steps(ladder.uneven, analysis)), "",
                    "cores and devices that no two ranks share"});
 }
 
 // ---- steps, recoveries, checkpoints ----------------------------------------------------------------------------
 
-void add_slow_step(found& all, analyzed_run const& job)
+void add_slow_steps(found& all, analyzed_run const& job)
 {
-    auto const& slowest = job.analysis.slowest;
-    auto const usual = in_seconds(job.analysis.times.median);
-    if (!slowest || slowest->time < usual * 2.0) {
+    auto const& a = job.analysis;
+    if (!a.slowest || a.stalled == 0) {
         return;
     }
-    auto const because = slowest->because ? fmt::format("rank {} spent {} more on {}", slowest->because->rank.value, time_text(slowest->because->by), name_of(slowest->because->in))
-                                          : std::string{"no rank spent much more on one thing"};
-    all.push_back({"slow step", part_of(slowest->time - usual, job.analysis.span),
-                   fmt::format("step {} took {}, {:.1f} times the median: {}", slowest->step.value, time_text(slowest->time), slowest->time / usual, because),
+    auto const usual = in_seconds(a.times.median);
+    auto const because = a.slowest->because ? fmt::format(" because rank {} spent {} more on {}", a.slowest->because->rank.value, time_text(a.slowest->because->by),
+                                                          name_of(a.slowest->because->in))
+                                            : std::string{};
+    all.push_back({"slow step", part_of(a.stalled_for - usual * static_cast<double>(a.stalled), a.span + a.stalled_for),
+                   fmt::format("step {} took {}{}", a.slowest->step.value, time_text(a.slowest->time), because),
+                   fmt::format("{} {} more than three times the median of {}", a.stalled, a.stalled == 1 ? "step took" : "steps took", time_text(usual)),
                    "look at what else that host did then"});
 }
 
+/// Those of the first step look for the scales.
 void add_redone_steps(found& all, run_folder const& run)
 {
-    auto const redone = run.of_kind("redo").size();
-    auto const steps = run.of_kind("step").size();
+    auto const redos = run.of_kind("redo");
+    auto const redone = std::count_if(redos.begin(), redos.end(), [](json const* redo) { return redo->value("step", 0) > 0; });
+    auto const steps = static_cast<std::ptrdiff_t>(run.of_kind("step").size());
     all.push_back({"steps redone", steps == 0 ? 0.0 : static_cast<double>(redone) / static_cast<double>(redone + steps),
-                   fmt::format("{} steps were computed again with other scales, {} were committed", redone, steps),
+                   fmt::format("{} steps were computed again with other scales, {} were committed", redone, steps), "",
                    "a lower learning rate or longer warm-up: gradients outgrow their scales"});
 }
 
@@ -241,7 +246,7 @@ void add_checkpoints(found& all, run_folder const& run)
             ++steps;
         }
     }
-    all.push_back({"checkpoint in the way", part_of(longer, sum), fmt::format("the {} steps beside which checkpoints were written took {} longer", steps, time_text(longer)),
+    all.push_back({"checkpoint in the way", part_of(longer, sum), fmt::format("the {} steps beside which checkpoints were written took {} longer", steps, time_text(longer)), "",
                    "a larger checkpoint.every_steps, or a faster file system"});
 }
 
@@ -262,8 +267,9 @@ void add_recoveries(found& all, analyzed_run const& job)
         auto const usual = median(times);
         if (*most > usual * 5.0 && *most > seconds{0.1}) {
             all.push_back({"slow recovery", std::max(worth_it, part_of(*most, job.analysis.span)),
-                           fmt::format("the recovery in step {} spent {} on {}, {} in the median", recoveries[static_cast<std::size_t>(most - times.begin())]->value("step", 0),
-                                       time_text(*most), phase, time_text(usual)),
+                           fmt::format("the recovery in step {} spent {} on {}", recoveries[static_cast<std::size_t>(most - times.begin())]->value("step", 0),
+                                       time_text(*most), phase),
+                           fmt::format("{} in the median", time_text(usual)),
                            "look at what the lost rank's node and its neighbours did then"});
         }
     }
@@ -291,8 +297,8 @@ void add_needless_recomputation(found& all, analyzed_run const& job)
     }
     if (most <= available) {
         all.push_back({"needless recomputation", part_of(recomputing, total),
-                       fmt::format("{:.1f} % of the ranks' time is recomputation, but {:.0f} MiB hold all activations and {:.0f} MiB are there",
-                                   100.0 * part_of(recomputing, total), in_mebibytes(most), in_mebibytes(available)),
+                       fmt::format("{:.1f} % of the ranks' time is recomputation that memory does not require", 100.0 * part_of(recomputing, total)),
+                       fmt::format("{:.0f} MiB hold all activations, {:.0f} MiB are there", in_mebibytes(most), in_mebibytes(available)),
                        "plan.recompute = \"auto\""});
     }
 }
@@ -305,7 +311,7 @@ std::vector<finding> findings_of(analyzed_run const& job)
     add_slow_ranks(all, job);
     add_uneven_stages(all, job);
     add_waits(all, job);
-    add_slow_step(all, job);
+    add_slow_steps(all, job);
     add_redone_steps(all, job.run);
     add_checkpoints(all, job.run);
     add_recoveries(all, job);

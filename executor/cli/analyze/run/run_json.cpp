@@ -38,6 +38,8 @@ json steps_json(run_analysis const& a)
 {
     json steps{{"count", a.times.count},
                {"partial", a.partial},
+               {"stalled", a.stalled},
+               {"stalled_for_s", a.stalled_for.count},
                {"span_s", a.span.count},
                {"mean_s", static_cast<double>(a.times.mean.count) * 1e-9},
                {"median_s", static_cast<double>(a.times.median.count) * 1e-9},
@@ -82,7 +84,7 @@ std::string json_of(analyzed_run const& job)
     json all{{"answer", answer_of(job)}, {"run", job.folder}};
     all["findings"] = json::array();
     for (auto const& finding : job.findings) {
-        all["findings"].push_back({{"name", finding.name}, {"share", finding.share}, {"message", finding.message}, {"change", finding.advice}});
+        all["findings"].push_back({{"name", finding.name}, {"share", finding.share}, {"message", finding.message}, {"detail", finding.detail}, {"change", finding.advice}});
     }
     all["steps"] = steps_json(a);
     all["bubble"] = {{"measured", a.idle}, {"by_schedule", a.idle_by_schedule}};

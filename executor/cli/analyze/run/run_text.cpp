@@ -21,7 +21,8 @@ std::string findings_text(analyzed_run const& job)
     std::string text;
     for (auto const& finding : job.findings) {
         text += fmt::format("\n{}, {:.1f} %\n", finding.name, 100.0 * finding.share);
-        text += "  " + wrapped(finding.message, 2) + "  " + wrapped("change: " + finding.advice, 2);
+        text += fmt::format("  {}{}{}\n", finding.message, finding.detail.empty() ? "" : "\n  ", finding.detail);
+        text += "  " + wrapped("change: " + finding.advice, 2);
     }
     return text;
 }
@@ -29,7 +30,7 @@ std::string findings_text(analyzed_run const& job)
 std::string ladder_table(analyzed_run const& job)
 {
     auto const& a = job.analysis;
-    auto const steps = static_cast<double>(a.times.count);
+    auto const steps = static_cast<double>(a.times.count - a.stalled);
     std::vector<text_row> rows;
     auto const add = [&](std::string_view name, seconds time) {
         rows.push_back({{std::string{name}, milliseconds_text(time / steps), share(time, a.span)}});
@@ -47,7 +48,7 @@ std::string ladder_table(analyzed_run const& job)
 std::string classes_table(analyzed_run const& job)
 {
     auto const& a = job.analysis;
-    auto const steps = static_cast<double>(a.times.count);
+    auto const steps = static_cast<double>(a.times.count - a.stalled);
     std::vector<text_row> rows;
     for (std::size_t c = 0; c + 1 < step_class_count; ++c) {
         auto const on_path = a.critical.of[c];
@@ -109,6 +110,9 @@ std::string steps_text(analyzed_run const& job)
                                                 : std::string{};
         text += fmt::format("the slowest, {}, took {}{}\n", a.slowest->step.value, time_text(a.slowest->time), because);
     }
+    if (a.stalled > 0) {
+        text += fmt::format("{} took more than three times the median and are in no figure below but the ranks'\n", a.stalled);
+    }
     text += fmt::format("stages are idle for {:.1f} % of the time, by the schedule for {:.1f} %\n", 100.0 * a.idle, 100.0 * a.idle_by_schedule);
     if (a.partial > 0) {
         text += fmt::format("{} more {} cut off by losses and are in no figure but the ranks'\n", a.partial, a.partial == 1 ? "step was" : "steps were");
@@ -131,14 +135,15 @@ std::string answer_of(analyzed_run const& job)
         return fmt::format("nothing stands out: {} steps of {} in the median, of which the schedule makes {:.0f} %", a.times.count, time_text(a.times.median),
                            100.0 * (a.ladder.schedule / a.span));
     }
-    auto const& first = job.findings.front();
+    auto const answer = fmt::format("{}: {}", job.findings.front().name, job.findings.front().message);
     auto const others = job.findings.size() - 1;
-    return fmt::format("{}: {}{}", first.name, first.message, others == 0 ? "" : fmt::format("; {} more {}", others, others == 1 ? "finding" : "findings"));
+    auto const more = others == 0 ? std::string{} : fmt::format("; {} more {}", others, others == 1 ? "finding" : "findings");
+    return answer.size() + more.size() <= widest_line ? answer + more : answer;
 }
 
 std::string text_of(analyzed_run const& job)
 {
-    return wrapped(answer_of(job), 0) + findings_text(job) + steps_text(job) + ladder_table(job) + classes_table(job) + ranks_table(job) + links_table(job);
+    return answer_of(job) + "\n" + findings_text(job) + steps_text(job) + ladder_table(job) + classes_table(job) + ranks_table(job) + links_table(job);
 }
 
 }  // namespace rheo::cli

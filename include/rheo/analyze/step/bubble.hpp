@@ -20,13 +20,19 @@
 
 namespace rheo::inline v0 {
 
-/// The times of an operation by the mean of its kind: of the same stage in the same pipeline.
+/// The times of operations by the mean of their kind: of the same stage in the same pipeline at the same clock.
 struct mean_operations {
-    std::map<std::tuple<pipeline_id, stage_id, step_class>, std::pair<seconds, std::int64_t>> sums;
+    using kind = std::tuple<pipeline_id, stage_id, step_class, megahertz>;
+    std::map<kind, std::pair<seconds, std::int64_t>> sums;
+
+    static kind kind_of(trace_event const& e)
+    {
+        return {e.pipeline, e.stage, class_of(e.activity), e.clock > megahertz{} ? e.clock : megahertz{}};  // whatever a record says, kinds have an order
+    }
 
     seconds mean(trace_event const& e) const
     {
-        auto const found = sums.find({e.pipeline, e.stage, class_of(e.activity)});
+        auto const found = sums.find(kind_of(e));
         return found == sums.end() ? seconds{} : found->second.first / static_cast<double>(found->second.second);
     }
 };
@@ -37,7 +43,7 @@ void add_operations(mean_operations& means, step_graph const& graph)
 {
     for (auto const& node : graph.nodes) {
         if (node.event != nullptr && is_work(node.own_class)) {
-            auto& [sum, count] = means.sums[{node.event->pipeline, node.event->stage, node.own_class}];
+            auto& [sum, count] = means.sums[mean_operations::kind_of(*node.event)];
             sum += node.own;
             ++count;
         }

@@ -132,7 +132,7 @@ private:
 }  // namespace detail
 
 /// Divides the events of a run, which live as long as the result is used. What a rank began and did not end with an update is in no step.
-/// @pre the events are by rank, then by start. Cost: linear in the events, log of the steps for each rank's step.
+/// @pre the events are by rank, then by start; their times are within 10^9 s of the launch. Cost: linear in the events, log of the steps for each rank's step.
 template <class OnlyWhenCalled = void>
 recorded_run recorded_steps(array_view<trace_event const> events)
 {

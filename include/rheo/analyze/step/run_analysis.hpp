@@ -71,13 +71,15 @@ struct run_analysis {
     std::vector<rank_steps> ranks;   ///< by rank
     std::int64_t partial = 0;        ///< steps of which a recovery has cut off a part; they are in no figure but the ranks' times
     std::int64_t unmatched = 0;      ///< receives without the record of their send
-    seconds span{};                  ///< of the whole steps together; the next three are sums over them, too
+    std::int64_t stalled = 0;        ///< whole steps longer than three times the median of their generation; of the sums in none but the ranks' times
+    seconds stalled_for{};           ///< their length together
+    seconds span{};                  ///< of the other whole steps together; the next three are sums over them, too
     class_times critical;            ///< what critical paths consist of
     class_times saved;               ///< by how much the steps would be shorter if a class took no time
     step_ladder ladder{};
     double idle = 0.0;               ///< the mean of idle_share, by length
     double idle_by_schedule = 0.0;
-    distribution times;              ///< of the whole steps
+    distribution times;              ///< of the whole steps, stalled ones too
     std::optional<slowest_step> slowest;
     std::vector<link_waits> links;   ///< by sender and receiver
 };
@@ -90,6 +92,15 @@ class run_accountant {
 public:
     explicit run_accountant(recorded_run const& run)
     {
+        std::map<generation_id, std::vector<seconds>> lengths;
+        for (auto const& step : run.steps) {
+            if (step.whole) {
+                lengths[step.generation].push_back(length_of(step));
+            }
+        }
+        for (auto& [generation, all] : lengths) {
+            usual_[generation] = middle_of(std::move(all));
+        }
         for (auto const& record : run.ranks) {
             place_of_[record.rank] = run_.ranks.size();
             run_.ranks.push_back({record});
@@ -106,12 +117,20 @@ public:
             ++rank.steps;
         }
         run_.unmatched += graph.unmatched;
-        add_links(graph);
         if (!step.whole) {
             ++run_.partial;
             return;
         }
-        auto const length = span_of(graph);
+        auto const length = length_of(step);
+        for (std::size_t r = 0; r < accounts.size(); ++r) {
+            accounts_[place_of_.at(graph.ranks[r])].push_back({lengths_.size(), step.generation, accounts[r]});
+        }
+        lengths_.push_back({&step, length});
+        if (length > usual_.at(step.generation) * 3.0) {
+            ++run_.stalled;
+            run_.stalled_for += length;
+            return;
+        }
         run_.span += length;
         auto const path = critical_path_of(graph);
         run_.critical += path.times;
@@ -120,16 +139,11 @@ public:
                 run_.ranks[place_of_.at(graph.ranks[node.row])].critical += node.own;
             }
         }
-        for (std::size_t c = 0; c < step_class_count; ++c) {
-            run_.saved.of[c] += length - span_without(graph, static_cast<step_class>(c));
-        }
+        add_saved(graph, length);
         add_ladder(graph, length);
         add_slack(graph);
         add_lateness(graph);
-        for (std::size_t r = 0; r < accounts.size(); ++r) {
-            accounts_[place_of_.at(graph.ranks[r])].push_back({lengths_.size(), step.generation, accounts[r]});
-        }
-        lengths_.push_back({&step, length});
+        add_links(graph);
     }
 
     run_analysis finish()
@@ -138,7 +152,7 @@ public:
         run_.idle_by_schedule = run_.span > seconds{} ? run_.idle_by_schedule / run_.span.count : 0.0;
         std::vector<whole_nanoseconds> times;
         for (auto const& [step, length] : lengths_) {
-            times.push_back({in_whole_nanoseconds(length)});
+            times.push_back({in_whole_nanoseconds(std::max(length, seconds{}))});
         }
         run_.times = distribution_of(std::move(times));
         find_slowest();
@@ -154,6 +168,18 @@ private:
         generation_id generation;
         class_times times;
     };
+
+    /// From the first rank's begin to the last one's end.
+    static seconds length_of(recorded_step const& step)
+    {
+        auto begin = step.rows.front().begin;
+        auto end = step.rows.front().events.back().end;
+        for (auto const& row : step.rows) {
+            begin = std::min(begin, row.begin);
+            end = std::max(end, row.events.back().end);
+        }
+        return end - begin;
+    }
 
     void add_links(step_graph const& graph)
     {
@@ -173,6 +199,19 @@ private:
                 ++link.waited;
                 link.exposed += std::min(node.lag, reached - ready);
             }
+        }
+    }
+
+    void add_saved(step_graph const& graph, seconds length)
+    {
+        class_times there;
+        for (auto const& node : graph.nodes) {
+            there[node.own_class] += node.own;
+            there[node.lag_class] += std::max(node.lag, seconds{});
+            there[step_class::host] += node.host;
+        }
+        for (std::size_t c = 0; c < step_class_count; ++c) {
+            run_.saved.of[c] += there.of[c] > seconds{} ? length - span_without(graph, static_cast<step_class>(c)) : seconds{};
         }
     }
 
@@ -235,13 +274,7 @@ private:
         auto const most = std::max_element(lengths_.begin(), lengths_.end(), shorter);
         auto const& step = *most->first;
         run_.slowest = slowest_step{step.generation, step.step, step.attempt, most->second, std::nullopt};
-        std::vector<seconds> lengths;  // of its generation
-        for (auto const& [other, length] : lengths_) {
-            if (other->generation == step.generation) {
-                lengths.push_back(length);
-            }
-        }
-        auto const longer = most->second - middle_of(std::move(lengths));
+        auto const longer = most->second - usual_.at(step.generation);
         std::optional<grown_time> grown;
         for (std::size_t place = 0; place < accounts_.size(); ++place) {
             add_growth(grown, place, static_cast<std::size_t>(most - lengths_.begin()));
@@ -283,6 +316,7 @@ private:
 
     run_analysis run_;
     std::map<rank_id, std::size_t> place_of_;
+    std::map<generation_id, seconds> usual_;  ///< length of a whole step
     std::map<std::pair<rank_id, rank_id>, link_waits> links_;
     std::vector<std::vector<account_of_step>> accounts_;  ///< by rank
     std::vector<std::pair<recorded_step const*, seconds>> lengths_;  ///< of the whole steps
@@ -290,7 +324,7 @@ private:
 
 }  // namespace detail
 
-/// @param sends_wait as for graph_of. A refusal names the step whose records contradict each other. Cost: n log n in the events of a step, some
+/// @pre times are within 10^9 s of the launch. @param sends_wait as for graph_of. A refusal names the step whose records contradict each other. Cost: n log n in the events of a step, some
 /// twenty passes over it; memory for the events, one step's graph, and a few numbers per rank and step.
 template <class OnlyWhenCalled = void>
 result<run_analysis> analyze_run(recorded_run const& run, bool sends_wait = false)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rheo analyze` as its users start it: the published answers, text, CSV, packed files, each refusal.
+// `rheo analyze` of traces of PyTorch's profiler as its users start it: the published answers, text, CSV, packed files, each refusal.
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -185,5 +185,5 @@ TEST_CASE("analyze_command: refusals name the file and the reason")
     CHECK_THAT(refused(folder, "torn.json"), Catch::Matchers::ContainsSubstring("torn.json: byte 100: the file ends where "));
     CHECK_THAT(refused(folder, "absent.json"), Catch::Matchers::ContainsSubstring("absent.json: cannot be read: No such file"));
     CHECK_THAT(refused(folder, "a.json --csv absent/all.csv", 5), Catch::Matchers::ContainsSubstring("absent/all.csv: cannot be written"));
-    CHECK_THAT(refused(folder, "", 2), Catch::Matchers::ContainsSubstring("files is required"));
+    CHECK_THAT(refused(folder, "", 2), Catch::Matchers::ContainsSubstring("traces is required"));
 }
