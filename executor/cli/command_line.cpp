@@ -271,11 +271,14 @@ void command_line::add_analyze()
 {
     auto& command = *app.add_subcommand("analyze", "Say what the ranks of a job wait for, from the traces of a run or of PyTorch's profiler.");
     command.callback([this] { chosen = [this] { return analyze_traces(analyze_); }; });
-    command.add_option("traces", analyze_.traces, "A run folder, or traces of PyTorch's profiler in JSON, one per rank, plain or packed by gzip.")
+    command
+        .add_option("traces", analyze_.traces,
+                    "A run folder, two of them to compare, or traces of PyTorch's profiler in JSON, one per rank, plain or packed by gzip.")
         ->required()
         ->type_name("RUN|FILE");
-    command.add_option("--csv", analyze_.csv, "Write a row per rank, times in ns.")->type_name("FILE");
-    command.add_flag("--json", analyze_.json, "Print the analysis as JSON, times in ns.");
+    command.add_option("--csv", analyze_.csv, "Write a row per rank.")->type_name("FILE");
+    command.add_option("--page", analyze_.page, "Write the analysis as one HTML page.")->type_name("FILE");
+    command.add_flag("--json", analyze_.json, "Print the analysis as JSON.");
 }
 
 void command_line::add_reference()

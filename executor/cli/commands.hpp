@@ -125,8 +125,9 @@ struct trace_check_options {
 };
 
 struct analyze_options {
-    std::vector<std::string> traces;  ///< a run folder, or files of PyTorch's profiler, one per rank
+    std::vector<std::string> traces;  ///< a run folder, two to compare, or files of PyTorch's profiler, one per rank
     std::string csv;                  ///< file that gets a row per rank; empty: none
+    std::string page;                 ///< file that gets it as a page; empty: none
     bool json = false;
 };
 

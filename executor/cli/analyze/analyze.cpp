@@ -2,15 +2,15 @@
 // `rheo analyze`: what the ranks of a job wait for, from the traces of a run of rheo or of PyTorch's profiler.
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "executor/cli/analyze/device/analyzed_job.hpp"
 #include "executor/cli/analyze/run/analyzed_run.hpp"
+#include "executor/cli/analyze/run/compared_runs.hpp"
 #include "executor/cli/commands.hpp"
-#include "rheo/units/exit_error.hpp"
+#include "executor/records/record_files.hpp"
 
 namespace rheo::cli {
 
@@ -20,13 +20,12 @@ template <class Job>
 int show(Job const& job, analyze_options const& options)
 {
     if (!options.csv.empty()) {
-        std::ofstream out{options.csv, std::ios::binary};
-        out << csv_of(job);
-        if (!out.flush()) {
-            throw exit_error{exit_code::environment, fmt::format("{}: cannot be written", options.csv)};
-        }
+        write_whole(options.csv, csv_of(job));
     }
-    fmt::print("{}", options.json ? json_of(job) : text_of(job));
+    if (!options.page.empty()) {
+        write_whole(options.page, page_of(document_of(job, most_rows_of_page), title_of(job)));
+    }
+    fmt::print("{}", options.json ? json_of(job) : text_of(document_of(job, most_rows_of_text)));
     return 0;
 }
 
@@ -34,8 +33,13 @@ int show(Job const& job, analyze_options const& options)
 
 int analyze_traces(analyze_options const& options)
 {
-    if (options.traces.size() == 1 && std::filesystem::is_directory(options.traces.front())) {
-        return show(analyze_run_folder(options.traces.front()), options);
+    auto const& traces = options.traces;
+    auto const is_folder = [](std::string const& path) { return std::filesystem::is_directory(path); };
+    if (traces.size() == 1 && is_folder(traces.front())) {
+        return show(analyze_run_folder(traces.front()), options);
+    }
+    if (traces.size() == 2 && is_folder(traces.front()) && is_folder(traces.back())) {
+        return show(compared_runs{analyze_run_folder(traces.front()), analyze_run_folder(traces.back())}, options);
     }
     return show(analyze_files(options.traces), options);
 }

@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "executor/cli/analyze/tables.hpp"
 #include "rheo/units/in_quotes.hpp"
 
 namespace rheo::cli {
@@ -39,31 +38,33 @@ std::string_view waits_for(time_class c)
     return "for computation";
 }
 
-std::string ranks_table(analyzed_job const& job)
+shown_table ranks_table(analyzed_job const& job, std::size_t most)
 {
     std::vector<text_row> rows;
     auto const not_computing = [](rank_analysis const& rank) { return rank.account.span - rank.account.compute; };
-    for (auto const& rank : heaviest(job.analysis.ranks, not_computing)) {
+    for (auto const& rank : heaviest(job.analysis.ranks, most, not_computing)) {
         auto const& a = rank.account;
         rows.push_back({{fmt::format("{}", rank.rank.value), milliseconds_text(a.span), share(a.compute, a.span), share(a.communication, a.span),
                          share(a.overlap, a.span), share(exposed(a), a.span), share(time_in(a, time_class::copies), a.span), share(a.host_wait, a.span),
                          share(a.kernel_wait, a.span), share(a.other_wait, a.span)}});
     }
-    return titled_table("ranks: span on the device in ms, the rest in % of it", job.analysis.ranks.size(),
-                 {{"rank", true},
-                  {"span", true},
-                  {"compute", true},
-                  {"communicate", true},
-                  {"both", true},
-                  {"exposed", true},
-                  {"copies", true},
-                  {"host wait", true},
-                  {"kernel wait", true},
-                  {"other", true}},
-                 rows);
+    return {"Ranks",
+            "ranks: span on the device in ms, the rest in % of it",
+            job.analysis.ranks.size(),
+            {{"rank", true},
+             {"span", true},
+             {"compute", true},
+             {"communicate", true},
+             {"both", true},
+             {"exposed", true},
+             {"copies", true},
+             {"host wait", true},
+             {"kernel wait", true},
+             {"other", true}},
+            std::move(rows)};
 }
 
-std::string streams_table(analyzed_job const& job)
+shown_table streams_table(analyzed_job const& job, std::size_t most)
 {
     struct place {
         std::size_t rank;
@@ -77,57 +78,64 @@ std::string streams_table(analyzed_job const& job)
     }
     auto const account_at = [&](place p) -> stream_account const& { return job.analysis.ranks[p.rank].streams[p.stream]; };
     std::vector<text_row> rows;
-    for (auto const p : heaviest(places, [&](place p) { return gaps(account_at(p)); })) {
+    for (auto const p : heaviest(places, most, [&](place p) { return gaps(account_at(p)); })) {
         auto const& stream = job.traces[p.rank].streams[p.stream];
         auto const& a = account_at(p);
         rows.push_back(
             {{fmt::format("{}", job.traces[p.rank].rank.value), fmt::format("{}", stream.device), fmt::format("{}", stream.number), fmt::format("{}", a.events),
               milliseconds_text(a.busy), milliseconds_text(a.host_wait), milliseconds_text(a.kernel_wait), milliseconds_text(a.other_wait)}});
     }
-    return titled_table(
-        "streams: gaps in ms", places.size(),
-        {{"rank", true}, {"device", true}, {"stream", true}, {"events", true}, {"busy", true}, {"host wait", true}, {"kernel wait", true}, {"other", true}},
-        rows);
+    return {"Streams",
+            "streams: gaps in ms",
+            places.size(),
+            {{"rank", true}, {"device", true}, {"stream", true}, {"events", true}, {"busy", true}, {"host wait", true}, {"kernel wait", true}, {"other", true}},
+            std::move(rows)};
 }
 
-std::string launches_table(analyzed_job const& job)
+shown_table launches_table(analyzed_job const& job, std::size_t most)
 {
     std::vector<rank_analysis> known;
     std::copy_if(job.analysis.ranks.begin(), job.analysis.ranks.end(), std::back_inserter(known),
                  [](auto const& rank) { return rank.launches.delay.count > 0; });
     auto const all = known.size();
     std::vector<text_row> rows;
-    for (auto const& rank : heaviest(std::move(known), [](rank_analysis const& r) { return r.launches.short_kernels; })) {
+    for (auto const& rank : heaviest(std::move(known), most, [](rank_analysis const& r) { return r.launches.short_kernels; })) {
         auto const& l = rank.launches;
         rows.push_back({{fmt::format("{}", rank.rank.value), fmt::format("{}", l.kernels), fmt::format("{}", l.short_kernels),
                          microseconds_text(l.delay.median), microseconds_text(l.delay.p99), microseconds_text(l.delay.most)}});
     }
-    return titled_table("launches: kernels shorter than their launch; delays after it in us", all,
-                 {{"rank", true}, {"kernels", true}, {"short", true}, {"median", true}, {"p99", true}, {"most", true}}, rows);
+    return {"Launches",
+            "launches: kernels shorter than their launch; delays after it in us",
+            all,
+            {{"rank", true}, {"kernels", true}, {"short", true}, {"median", true}, {"p99", true}, {"most", true}},
+            std::move(rows)};
 }
 
-std::string steps_table(analyzed_job const& job)
+shown_table steps_table(analyzed_job const& job, std::size_t most)
 {
     std::vector<rank_analysis> marked;
     std::copy_if(job.analysis.ranks.begin(), job.analysis.ranks.end(), std::back_inserter(marked), [](auto const& rank) { return rank.steps.times.count > 0; });
     auto const all = marked.size();
     std::vector<text_row> rows;
-    for (auto const& rank : heaviest(std::move(marked), [](rank_analysis const& r) { return r.steps.times.most; })) {
+    for (auto const& rank : heaviest(std::move(marked), most, [](rank_analysis const& r) { return r.steps.times.most; })) {
         auto const& s = rank.steps;
         rows.push_back(
             {{fmt::format("{}", rank.rank.value), fmt::format("{}", s.times.count), milliseconds_text(s.times.mean), milliseconds_text(s.times.median),
               milliseconds_text(s.times.p99), milliseconds_text(s.times.most), fmt::format("{}", s.slowest), grown_text(s.because)}});
     }
-    return titled_table("steps in ms, and what the slowest has more of than the others", all,
-                 {{"rank", true}, {"steps", true}, {"mean", true}, {"median", true}, {"p99", true}, {"slowest", true}, {"number", true}, {"because"}}, rows);
+    return {"Steps",
+            "steps in ms, and what the slowest has more of than the others",
+            all,
+            {{"rank", true}, {"steps", true}, {"mean", true}, {"median", true}, {"p99", true}, {"slowest", true}, {"number", true}, {"because"}},
+            std::move(rows)};
 }
 
-std::string stragglers_table(analyzed_job const& job)
+shown_table stragglers_table(analyzed_job const& job, std::size_t most)
 {
     auto const& report = job.analysis.stragglers;
     std::vector<text_row> rows;
     for (auto const& s : report.stragglers) {
-        if (rows.size() == most_rows) {
+        if (rows.size() == most) {
             break;
         }
         rows.push_back({{fmt::format("{}", job.traces[s.trace].rank.value), fmt::format("{}", s.times), fmt::format("{}", s.steps), milliseconds_text(s.late),
@@ -136,7 +144,11 @@ std::string stragglers_table(analyzed_job const& job)
     }
     auto const title = fmt::format("late ranks at {} judged {}: late in ms, worst in us, what took longer", report.meetings,
                                    report.meetings == 1 ? "collective" : "collectives");
-    return titled_table(title, report.stragglers.size(), {{"rank", true}, {"collectives", true}, {"steps", true}, {"late", true}, {"worst", true}, {"at"}}, rows);
+    return {"Late ranks",
+            title,
+            report.stragglers.size(),
+            {{"rank", true}, {"collectives", true}, {"steps", true}, {"late", true}, {"worst", true}, {"at"}},
+            std::move(rows)};
 }
 
 }  // namespace
@@ -156,16 +168,19 @@ std::string answer_of(analyzed_job const& job)
     return answer;
 }
 
-std::string text_of(analyzed_job const& job)
+std::string title_of(analyzed_job const& job) { return fmt::format("Traces of {} {}", job.traces.size(), job.traces.size() == 1 ? "rank" : "ranks"); }
+
+analysis_document document_of(analyzed_job const& job, std::size_t most)
 {
-    auto text = answer_of(job) + "\n" + ranks_table(job) + streams_table(job) + launches_table(job) + steps_table(job) + stragglers_table(job);
+    analysis_document document{answer_of(job)};
+    document.tables = {ranks_table(job, most), streams_table(job, most), launches_table(job, most), steps_table(job, most), stragglers_table(job, most)};
     if (auto const apart = job.analysis.stragglers.apart; apart > 0) {
-        text += fmt::format("\n{} collectives did not end at once on the ranks that seem to share them, and were not judged\n", apart);
+        document.footnotes.push_back(fmt::format("{} collectives did not end at once on the ranks that seem to share them, and were not judged", apart));
     }
     if (job.left_out > 0) {
-        text += fmt::format("\n{} events have no time or duration and were left out\n", job.left_out);
+        document.footnotes.push_back(fmt::format("{} events have no time or duration and were left out", job.left_out));
     }
-    return text;
+    return document;
 }
 
 }  // namespace rheo::cli

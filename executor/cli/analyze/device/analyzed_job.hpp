@@ -3,10 +3,12 @@
 
 // What `rheo analyze` has read and found, in the forms in which it says so.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "executor/cli/analyze/document.hpp"
 #include "rheo/analyze/device/analysis.hpp"
 #include "rheo/analyze/device/rank_trace.hpp"
 
@@ -25,8 +27,10 @@ analyzed_job analyze_files(std::vector<std::string> const& files);
 /// What the ranks wait for most, in one line.
 std::string answer_of(analyzed_job const& job);
 
-/// The answer and tables of at most 100 columns; of many rows those that matter most.
-std::string text_of(analyzed_job const& job);
+/// The answer and tables. @param most rows of a table: of more, those that matter most
+analysis_document document_of(analyzed_job const& job, std::size_t most);
+
+std::string title_of(analyzed_job const& job);
 
 std::string json_of(analyzed_job const& job);
 

@@ -3,23 +3,16 @@
 
 // What `rheo analyze` has read and found of a run of rheo, in the forms in which it says so.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "executor/cli/analyze/document.hpp"
 #include "executor/records/run_folder.hpp"
 #include "rheo/analyze/step/run_analysis.hpp"
 #include "rheo/analyze/step/slow_ranks.hpp"
 
 namespace rheo::cli {
-
-/// Something that costs time and can be changed.
-struct finding {
-    std::string name;     ///< the same for findings of a kind: "slow rank"
-    double share;         ///< of the time of all steps that it costs, about
-    std::string message;  ///< what and where, in a line
-    std::string detail;   ///< more numbers; may be empty
-    std::string advice;   ///< what to change
-};
 
 struct analyzed_run {
     std::string folder;
@@ -43,8 +36,10 @@ std::vector<finding> findings_of(analyzed_run const& job);
 /// The most expensive finding in one line, or that there is none.
 std::string answer_of(analyzed_run const& job);
 
-/// The answer, findings and tables of at most 100 columns; of many rows those that matter most.
-std::string text_of(analyzed_run const& job);
+/// All that there is to say. @param most rows of a table: of more, those that matter most
+analysis_document document_of(analyzed_run const& job, std::size_t most);
+
+std::string title_of(analyzed_run const& job);
 
 std::string json_of(analyzed_run const& job);
 

@@ -16,7 +16,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/cli/analyze/tables.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/optimal.hpp"
@@ -126,7 +125,8 @@ void add_needless_clocks(found& all, analyzed_run const& job)
         if (spare > worth_it && part_of(fast, sum) > 0.9) {
             all.push_back({"clock too high", spare * part_of(work_of(rank.times), job.analysis.span),
                            fmt::format("rank {} computes at the highest clock, {:.0f} MHz, and nobody waits for it", rank.record.rank.value, highest.count),
-                           fmt::format("all it does could end {} later in each step", time_text(rank.slack / static_cast<double>(job.analysis.times.count - job.analysis.stalled))),
+                           fmt::format("all it does could end {} later in each step",
+                                       time_text(rank.slack / static_cast<double>(job.analysis.times.count - job.analysis.stalled))),
                            "give power.clock_profile, by which the planner lowers its clock at no loss of time"});
         }
     }
@@ -168,8 +168,7 @@ void add_waits(found& all, analyzed_run const& job)
         all.push_back({"slow link", part_of(ladder.messages, analysis.span),
                        fmt::format("a message from rank {} to rank {} is waited for {} after it was sent", slow->link.from.value, slow->link.to.value,
                                    time_text(slow->each)),
-                       fmt::format("on the median link {}", time_text(slow->usual)),
-                       "look at the way between these two, or put their stages on one node"});
+                       fmt::format("on the median link {}", time_text(slow->usual)), "look at the way between these two, or put their stages on one node"});
     } else {
         all.push_back({"exposed messages", part_of(ladder.messages, analysis.span),
                        fmt::format("{} wait for messages that have been sent", percent_of_steps(ladder.messages, analysis)), "",
@@ -178,9 +177,8 @@ void add_waits(found& all, analyzed_run const& job)
     all.push_back({"slow vote", part_of(ladder.vote, analysis.span),
                    fmt::format("{} are totals and votes when all ranks are through", percent_of_steps(ladder.vote, analysis)), "",
                    "more microbatches in a step"});
-    auto const most = std::max_element(analysis.ranks.begin(), analysis.ranks.end(), [](rank_steps const& a, rank_steps const& b) {
-        return a.times[step_class::host] < b.times[step_class::host];
-    });
+    auto const most = std::max_element(analysis.ranks.begin(), analysis.ranks.end(),
+                                       [](rank_steps const& a, rank_steps const& b) { return a.times[step_class::host] < b.times[step_class::host]; });
     all.push_back({"host between operations", part_of(ladder.host, analysis.span),
                    fmt::format("{} go by between operations", percent_of_steps(ladder.host, analysis)),
                    fmt::format("most on rank {}: {} in all", most->record.rank.value, time_text(most->times[step_class::host])),
@@ -199,8 +197,8 @@ void add_slow_steps(found& all, analyzed_run const& job)
         return;
     }
     auto const usual = in_seconds(a.times.median);
-    auto const because = a.slowest->because ? fmt::format(" because rank {} spent {} more on {}", a.slowest->because->rank.value, time_text(a.slowest->because->by),
-                                                          name_of(a.slowest->because->in))
+    auto const because = a.slowest->because ? fmt::format(" because rank {} spent {} more on {}", a.slowest->because->rank.value,
+                                                          time_text(a.slowest->because->by), name_of(a.slowest->because->in))
                                             : std::string{};
     all.push_back({"slow step", part_of(a.stalled_for - usual * static_cast<double>(a.stalled), a.span + a.stalled_for),
                    fmt::format("step {} took {}{}", a.slowest->step.value, time_text(a.slowest->time), because),
@@ -246,7 +244,8 @@ void add_checkpoints(found& all, run_folder const& run)
             ++steps;
         }
     }
-    all.push_back({"checkpoint in the way", part_of(longer, sum), fmt::format("the {} steps beside which checkpoints were written took {} longer", steps, time_text(longer)), "",
+    all.push_back({"checkpoint in the way", part_of(longer, sum),
+                   fmt::format("the {} steps beside which checkpoints were written took {} longer", steps, time_text(longer)), "",
                    "a larger checkpoint.every_steps, or a faster file system"});
 }
 
@@ -269,8 +268,7 @@ void add_recoveries(found& all, analyzed_run const& job)
             all.push_back({"slow recovery", std::max(worth_it, part_of(*most, job.analysis.span)),
                            fmt::format("the recovery in step {} spent {} on {}", recoveries[static_cast<std::size_t>(most - times.begin())]->value("step", 0),
                                        time_text(*most), phase),
-                           fmt::format("{} in the median", time_text(usual)),
-                           "look at what the lost rank's node and its neighbours did then"});
+                           fmt::format("{} in the median", time_text(usual)), "look at what the lost rank's node and its neighbours did then"});
         }
     }
 }

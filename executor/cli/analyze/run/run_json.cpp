@@ -84,7 +84,8 @@ std::string json_of(analyzed_run const& job)
     json all{{"answer", answer_of(job)}, {"run", job.folder}};
     all["findings"] = json::array();
     for (auto const& finding : job.findings) {
-        all["findings"].push_back({{"name", finding.name}, {"share", finding.share}, {"message", finding.message}, {"detail", finding.detail}, {"change", finding.advice}});
+        all["findings"].push_back(
+            {{"name", finding.name}, {"share", finding.share}, {"message", finding.message}, {"detail", finding.detail}, {"change", finding.advice}});
     }
     all["steps"] = steps_json(a);
     all["bubble"] = {{"measured", a.idle}, {"by_schedule", a.idle_by_schedule}};
@@ -95,7 +96,8 @@ std::string json_of(analyzed_run const& job)
     all["ranks"] = ranks_json(job);
     all["links"] = json::array();
     for (auto const& link : a.links) {
-        all["links"].push_back({{"from", link.from.value}, {"to", link.to.value}, {"messages", link.messages}, {"waited", link.waited}, {"exposed_s", link.exposed.count}});
+        all["links"].push_back(
+            {{"from", link.from.value}, {"to", link.to.value}, {"messages", link.messages}, {"waited", link.waited}, {"exposed_s", link.exposed.count}});
     }
     all["unmatched"] = a.unmatched;
     all["left_out"] = job.run.left_out;
@@ -110,8 +112,8 @@ std::string csv_of(analyzed_run const& job)
     }
     text += "\n";
     for (auto const& rank : job.analysis.ranks) {
-        text += fmt::format("{},{},{},{},{},{},{},{}", rank.record.rank.value, rank.steps, (rank.record.end - rank.record.begin).count, rank.record.recovering.count,
-                            rank.record.evaluating.count, rank.critical.count, rank.slack.count, rank.last);
+        text += fmt::format("{},{},{},{},{},{},{},{}", rank.record.rank.value, rank.steps, (rank.record.end - rank.record.begin).count,
+                            rank.record.recovering.count, rank.record.evaluating.count, rank.critical.count, rank.slack.count, rank.last);
         for (auto const time : rank.times.of) {
             text += fmt::format(",{}", time.count);
         }

@@ -10,31 +10,16 @@
 
 #include <fmt/format.h>
 
-#include "executor/cli/analyze/tables.hpp"
-
 namespace rheo::cli {
 
 namespace {
 
-std::string findings_text(analyzed_run const& job)
-{
-    std::string text;
-    for (auto const& finding : job.findings) {
-        text += fmt::format("\n{}, {:.1f} %\n", finding.name, 100.0 * finding.share);
-        text += fmt::format("  {}{}{}\n", finding.message, finding.detail.empty() ? "" : "\n  ", finding.detail);
-        text += "  " + wrapped("change: " + finding.advice, 2);
-    }
-    return text;
-}
-
-std::string ladder_table(analyzed_run const& job)
+shown_table ladder_table(analyzed_run const& job)
 {
     auto const& a = job.analysis;
     auto const steps = static_cast<double>(a.times.count - a.stalled);
     std::vector<text_row> rows;
-    auto const add = [&](std::string_view name, seconds time) {
-        rows.push_back({{std::string{name}, milliseconds_text(time / steps), share(time, a.span)}});
-    };
+    auto const add = [&](std::string_view name, seconds time) { rows.push_back({{std::string{name}, milliseconds_text(time / steps), share(time, a.span)}}); };
     add("schedule", a.ladder.schedule);
     add("uneven operations", a.ladder.uneven);
     add("vote", a.ladder.vote);
@@ -42,10 +27,11 @@ std::string ladder_table(analyzed_run const& job)
     add("exposed messages", a.ladder.messages);
     add("host", a.ladder.host);
     add("step", a.span);
-    return titled_table("a step, from what its schedule makes it to what it was: ms, % of it", rows.size(), {{"", false}, {"ms", true}, {"%", true}}, rows);
+    return {
+        "Step", "a step, from what its schedule makes it to what it was: ms, % of it", rows.size(), {{"", false}, {"ms", true}, {"%", true}}, std::move(rows)};
 }
 
-std::string classes_table(analyzed_run const& job)
+shown_table classes_table(analyzed_run const& job)
 {
     auto const& a = job.analysis;
     auto const steps = static_cast<double>(a.times.count - a.stalled);
@@ -53,77 +39,86 @@ std::string classes_table(analyzed_run const& job)
     for (std::size_t c = 0; c + 1 < step_class_count; ++c) {
         auto const on_path = a.critical.of[c];
         if (on_path > a.span / 1000.0 || a.saved.of[c] > a.span / 1000.0) {
-            rows.push_back({{std::string{step_class_names[c]}, milliseconds_text(on_path / steps), share(on_path, a.span), milliseconds_text((a.span - a.saved.of[c]) / steps)}});
+            rows.push_back({{std::string{step_class_names[c]}, milliseconds_text(on_path / steps), share(on_path, a.span),
+                             milliseconds_text((a.span - a.saved.of[c]) / steps)}});
         }
     }
-    return titled_table("critical path in ms and % of a step, and what a step would take without the class", rows.size(),
-                        {{"class", false}, {"ms", true}, {"%", true}, {"without", true}}, rows);
+    return {"Critical path",
+            "critical path in ms and % of a step, and what a step would take without the class",
+            rows.size(),
+            {{"class", false}, {"ms", true}, {"%", true}, {"without", true}},
+            std::move(rows)};
 }
 
-std::string ranks_table(analyzed_run const& job)
+shown_table ranks_table(analyzed_run const& job, std::size_t most)
 {
     std::vector<text_row> rows;
     auto const not_working = [](rank_steps const& rank) { return sum_of(rank.times) - work_of(rank.times); };
-    for (auto const& rank : heaviest(job.analysis.ranks, not_working)) {
+    for (auto const& rank : heaviest(job.analysis.ranks, most, not_working)) {
         auto const all = sum_of(rank.times);
         auto const& t = rank.times;
         rows.push_back({{fmt::format("{}", rank.record.rank.value), fmt::format("{}", rank.steps), fmt::format("{:.3f}", all.count), share(work_of(t), all),
-                         share(t[step_class::bubble], all), share(t[step_class::message], all), share(t[step_class::reduction], all), share(t[step_class::vote], all),
-                         share(t[step_class::update], all), share(t[step_class::host], all), fmt::format("{}", rank.last),
+                         share(t[step_class::bubble], all), share(t[step_class::message], all), share(t[step_class::reduction], all),
+                         share(t[step_class::vote], all), share(t[step_class::update], all), share(t[step_class::host], all), fmt::format("{}", rank.last),
                          fmt::format("{:.3f}", rank.record.recovering.count)}});
     }
-    return titled_table("ranks: time in steps in s, the rest in % of it; last at the vote; recovering in s", job.analysis.ranks.size(),
-                        {{"rank", true},
-                         {"steps", true},
-                         {"time", true},
-                         {"work", true},
-                         {"bubble", true},
-                         {"messages", true},
-                         {"reductions", true},
-                         {"vote", true},
-                         {"update", true},
-                         {"host", true},
-                         {"last", true},
-                         {"recovering", true}},
-                        rows);
+    return {"Ranks",
+            "ranks: time in steps in s, the rest in % of it; last at the vote; recovering in s",
+            job.analysis.ranks.size(),
+            {{"rank", true},
+             {"steps", true},
+             {"time", true},
+             {"work", true},
+             {"bubble", true},
+             {"messages", true},
+             {"reductions", true},
+             {"vote", true},
+             {"update", true},
+             {"host", true},
+             {"last", true},
+             {"recovering", true}},
+            std::move(rows)};
 }
 
-std::string links_table(analyzed_run const& job)
+shown_table links_table(analyzed_run const& job, std::size_t most)
 {
     std::vector<text_row> rows;
-    for (auto const& link : heaviest(job.analysis.links, [](link_waits const& l) { return l.exposed; })) {
+    for (auto const& link : heaviest(job.analysis.links, most, [](link_waits const& l) { return l.exposed; })) {
         rows.push_back({{fmt::format("{}", link.from.value), fmt::format("{}", link.to.value), fmt::format("{}", link.messages), fmt::format("{}", link.waited),
                          time_text(link.exposed / static_cast<double>(link.messages)), fmt::format("{:.3f}", link.exposed.count)}});
     }
-    return titled_table("messages: waited for after they were sent, each in the mean, all in s", job.analysis.links.size(),
-                        {{"from", true}, {"to", true}, {"messages", true}, {"waited for", true}, {"each", true}, {"all", true}}, rows);
+    return {"Messages",
+            "messages: waited for after they were sent, each in the mean, all in s",
+            job.analysis.links.size(),
+            {{"from", true}, {"to", true}, {"messages", true}, {"waited for", true}, {"each", true}, {"all", true}},
+            std::move(rows)};
 }
 
-std::string steps_text(analyzed_run const& job)
+std::vector<std::string> notes_of(analyzed_run const& job)
 {
     auto const& a = job.analysis;
-    auto text = fmt::format("\n{} steps: {} in the mean, {} in the median, {} in the 99th percentile\n", a.times.count, time_text(a.times.mean), time_text(a.times.median),
-                            time_text(a.times.p99));
+    std::vector<std::string> notes{fmt::format("{} steps: {} in the mean, {} in the median, {} in the 99th percentile", a.times.count, time_text(a.times.mean),
+                                               time_text(a.times.median), time_text(a.times.p99))};
     if (a.slowest) {
-        auto const because = a.slowest->because ? fmt::format(": rank {} spent {} more on {}", a.slowest->because->rank.value, time_text(a.slowest->because->by),
-                                                              name_of(a.slowest->because->in))
+        auto const because = a.slowest->because ? fmt::format(": rank {} spent {} more on {}", a.slowest->because->rank.value,
+                                                              time_text(a.slowest->because->by), name_of(a.slowest->because->in))
                                                 : std::string{};
-        text += fmt::format("the slowest, {}, took {}{}\n", a.slowest->step.value, time_text(a.slowest->time), because);
+        notes.push_back(fmt::format("the slowest, {}, took {}{}", a.slowest->step.value, time_text(a.slowest->time), because));
     }
     if (a.stalled > 0) {
-        text += fmt::format("{} took more than three times the median and are in no figure below but the ranks'\n", a.stalled);
+        notes.push_back(fmt::format("{} took more than three times the median and are in no figure below but the ranks'", a.stalled));
     }
-    text += fmt::format("stages are idle for {:.1f} % of the time, by the schedule for {:.1f} %\n", 100.0 * a.idle, 100.0 * a.idle_by_schedule);
+    notes.push_back(fmt::format("stages are idle for {:.1f} % of the time, by the schedule for {:.1f} %", 100.0 * a.idle, 100.0 * a.idle_by_schedule));
     if (a.partial > 0) {
-        text += fmt::format("{} more {} cut off by losses and are in no figure but the ranks'\n", a.partial, a.partial == 1 ? "step was" : "steps were");
+        notes.push_back(fmt::format("{} more {} cut off by losses and are in no figure but the ranks'", a.partial, a.partial == 1 ? "step was" : "steps were"));
     }
     if (a.unmatched > 0) {
-        text += fmt::format("{} messages were received whose sending is not recorded\n", a.unmatched);
+        notes.push_back(fmt::format("{} messages were received whose sending is not recorded", a.unmatched));
     }
     for (auto const& message : job.run.left_out) {
-        text += fmt::format("left out: {}\n", message);
+        notes.push_back(fmt::format("left out: {}", message));
     }
-    return text;
+    return notes;
 }
 
 }  // namespace
@@ -141,9 +136,11 @@ std::string answer_of(analyzed_run const& job)
     return answer.size() + more.size() <= widest_line ? answer + more : answer;
 }
 
-std::string text_of(analyzed_run const& job)
+std::string title_of(analyzed_run const& job) { return job.folder; }
+
+analysis_document document_of(analyzed_run const& job, std::size_t most)
 {
-    return answer_of(job) + "\n" + findings_text(job) + steps_text(job) + ladder_table(job) + classes_table(job) + ranks_table(job) + links_table(job);
+    return {answer_of(job), job.findings, notes_of(job), {ladder_table(job), classes_table(job), ranks_table(job, most), links_table(job, most)}};
 }
 
 }  // namespace rheo::cli

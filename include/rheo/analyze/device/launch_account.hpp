@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/analyze/distribution.hpp"
 #include "rheo/analyze/device/rank_trace.hpp"
+#include "rheo/analyze/distribution.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

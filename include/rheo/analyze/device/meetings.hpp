@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/analyze/distribution.hpp"
 #include "rheo/analyze/device/rank_trace.hpp"
+#include "rheo/analyze/distribution.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "rheo/analyze/device/device_account.hpp"
-#include "rheo/analyze/distribution.hpp"
 #include "rheo/analyze/device/rank_trace.hpp"
+#include "rheo/analyze/distribution.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {

@@ -97,18 +97,18 @@ step_ladder ladder_of(step_graph const& graph, mean_operations const& means)
 {
     auto const span_with = [&](auto const& keeps) {
         return span_of(graph, replayed_ends(graph, [&](step_node const& node) {
-            auto times = times_of(node);
-            if (!keeps(node.lag_class)) {
-                times.lag = std::min(times.lag, seconds{});
-            }
-            if (!is_work(node.own_class) && node.own_class != step_class::update && !keeps(node.own_class)) {
-                times.own = {};
-            }
-            if (!keeps(step_class::host)) {
-                times.host = {};
-            }
-            return times;
-        }));
+                           auto times = times_of(node);
+                           if (!keeps(node.lag_class)) {
+                               times.lag = std::min(times.lag, seconds{});
+                           }
+                           if (!is_work(node.own_class) && node.own_class != step_class::update && !keeps(node.own_class)) {
+                               times.own = {};
+                           }
+                           if (!keeps(step_class::host)) {
+                               times.host = {};
+                           }
+                           return times;
+                       }));
     };
     using enum step_class;
     step_ladder ladder{};

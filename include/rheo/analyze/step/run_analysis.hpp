@@ -30,11 +30,11 @@ namespace rheo::inline v0 {
 struct rank_steps {
     rank_record record;
     std::int64_t steps = 0;
-    class_times times{};            ///< in steps
-    seconds critical{};             ///< of its operations on critical paths
-    seconds slack{};                ///< by how much all of its operations could have ended later, added up over the steps
-    std::int64_t last = 0;          ///< steps in which it was the last one to come to the vote
-    std::vector<seconds> late{};    ///< by step: how much later than the median it came to the vote, below zero earlier
+    class_times times{};          ///< in steps
+    seconds critical{};           ///< of its operations on critical paths
+    seconds slack{};              ///< by how much all of its operations could have ended later, added up over the steps
+    std::int64_t last = 0;        ///< steps in which it was the last one to come to the vote
+    std::vector<seconds> late{};  ///< by step: how much later than the median it came to the vote, below zero earlier
 };
 
 /// Messages of one rank to another that were waited for.
@@ -68,20 +68,20 @@ struct slowest_step {
 };
 
 struct run_analysis {
-    std::vector<rank_steps> ranks;   ///< by rank
-    std::int64_t partial = 0;        ///< steps of which a recovery has cut off a part; they are in no figure but the ranks' times
-    std::int64_t unmatched = 0;      ///< receives without the record of their send
-    std::int64_t stalled = 0;        ///< whole steps longer than three times the median of their generation; of the sums in none but the ranks' times
-    seconds stalled_for{};           ///< their length together
-    seconds span{};                  ///< of the other whole steps together; the next three are sums over them, too
-    class_times critical;            ///< what critical paths consist of
-    class_times saved;               ///< by how much the steps would be shorter if a class took no time
+    std::vector<rank_steps> ranks;  ///< by rank
+    std::int64_t partial = 0;       ///< steps of which a recovery has cut off a part; they are in no figure but the ranks' times
+    std::int64_t unmatched = 0;     ///< receives without the record of their send
+    std::int64_t stalled = 0;       ///< whole steps longer than three times the median of their generation; of the sums in none but the ranks' times
+    seconds stalled_for{};          ///< their length together
+    seconds span{};                 ///< of the other whole steps together; the next three are sums over them, too
+    class_times critical;           ///< what critical paths consist of
+    class_times saved;              ///< by how much the steps would be shorter if a class took no time
     step_ladder ladder{};
-    double idle = 0.0;               ///< the mean of idle_share, by length
+    double idle = 0.0;  ///< the mean of idle_share, by length
     double idle_by_schedule = 0.0;
-    distribution times;              ///< of the whole steps, stalled ones too
+    distribution times;  ///< of the whole steps, stalled ones too
     std::optional<slowest_step> slowest;
-    std::vector<link_waits> links;   ///< by sender and receiver
+    std::vector<link_waits> links;  ///< by sender and receiver
 };
 
 namespace detail {
@@ -318,7 +318,7 @@ private:
     std::map<rank_id, std::size_t> place_of_;
     std::map<generation_id, seconds> usual_;  ///< length of a whole step
     std::map<std::pair<rank_id, rank_id>, link_waits> links_;
-    std::vector<std::vector<account_of_step>> accounts_;  ///< by rank
+    std::vector<std::vector<account_of_step>> accounts_;             ///< by rank
     std::vector<std::pair<recorded_step const*, seconds>> lengths_;  ///< of the whole steps
 };
 

@@ -27,8 +27,8 @@ enum class step_class : std::uint8_t {
     bubble,     ///< waiting for another rank's work
 };
 
-inline constexpr std::array<std::string_view, 11> step_class_names{"forward",   "backward",  "input gradient", "weight gradient", "recompute", "update",
-                                                                   "messages", "reductions", "vote",           "host",            "bubble"};
+inline constexpr std::array<std::string_view, 11> step_class_names{
+    "forward", "backward", "input gradient", "weight gradient", "recompute", "update", "messages", "reductions", "vote", "host", "bubble"};
 inline constexpr std::size_t step_class_count = step_class_names.size();
 
 constexpr std::string_view name_of(step_class c) { return step_class_names[static_cast<std::size_t>(c)]; }

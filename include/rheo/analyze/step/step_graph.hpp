@@ -112,7 +112,8 @@ private:
             node.host = start - ready;
             node.own = node.end - start;
             node.own_class = class_of(e.activity);
-            bool const at_once = is_work(node.own_class) && before != no_step_node && graph_.nodes[before].event->start == e.start && is_work(graph_.nodes[before].own_class);
+            bool const at_once =
+                is_work(node.own_class) && before != no_step_node && graph_.nodes[before].event->start == e.start && is_work(graph_.nodes[before].own_class);
             graph_.nodes.push_back(node);
             note(e, n, at_once ? before : n);
             before = n;

@@ -103,8 +103,8 @@ critical_path critical_path_of(step_graph const& graph)
         auto const& node = graph.nodes[n];
         path.nodes.push_back(n);
         path.times[node.own_class] += node.own;
-        auto const on_rank = node.row == no_step_node           ? seconds{-std::numeric_limits<double>::infinity()}
-                             : node.before == no_step_node      ? graph.begins[node.row] + node.host
+        auto const on_rank = node.row == no_step_node      ? seconds{-std::numeric_limits<double>::infinity()}
+                             : node.before == no_step_node ? graph.begins[node.row] + node.host
                                                            : ends[node.before] + node.host;
         auto next = node.before;
         auto latest = on_rank;

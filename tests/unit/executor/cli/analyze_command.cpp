@@ -184,6 +184,6 @@ TEST_CASE("analyze_command: refusals name the file and the reason")
     CHECK_THAT(refused(folder, "none.json"), Catch::Matchers::ContainsSubstring("none.json: nothing ran on a device: none of its 1 events is a kernel"));
     CHECK_THAT(refused(folder, "torn.json"), Catch::Matchers::ContainsSubstring("torn.json: byte 100: the file ends where "));
     CHECK_THAT(refused(folder, "absent.json"), Catch::Matchers::ContainsSubstring("absent.json: cannot be read: No such file"));
-    CHECK_THAT(refused(folder, "a.json --csv absent/all.csv", 5), Catch::Matchers::ContainsSubstring("absent/all.csv: cannot be written"));
+    CHECK_THAT(refused(folder, "a.json --csv absent/all.csv", 5), Catch::Matchers::ContainsSubstring("'absent/all.csv' cannot be written"));
     CHECK_THAT(refused(folder, "", 2), Catch::Matchers::ContainsSubstring("traces is required"));
 }

@@ -38,10 +38,11 @@ modelled_step usual_step()
 }
 
 /// Writes a run of 20 steps. @param change of a step, before it is rehearsed
-void write_run(temporary_folder const& folder, std::function<void(modelled_step&)> const& change)
+void write_run(temporary_folder const& folder, std::function<void(modelled_step&)> const& change, std::string const& name = "run")
 {
-    folder.write("run/config.toml", "schema = 1\n[model]\nvocabulary = 64\ncontext = 16\nwidth = 32\nheads = 4\nblocks = 3\n"
-                                    "[train]\nsteps = 20\nmicrobatches = 16\nmicrobatch = { sequences = 2, tokens = 16 }\n");
+    folder.write(name + "/config.toml",
+                 "schema = 1\n[model]\nvocabulary = 64\ncontext = 16\nwidth = 32\nheads = 4\nblocks = 3\n"
+                 "[train]\nsteps = 20\nmicrobatches = 16\nmicrobatch = { sequences = 2, tokens = 16 }\n");
     std::string metrics;
     std::vector<std::string> traces(4);
     auto begin = seconds{1.0};
@@ -58,9 +59,9 @@ void write_run(temporary_folder const& folder, std::function<void(modelled_step&
         metrics += json{{"kind", "step"}, {"step", s}, {"attempt", 0}, {"duration_s", (rehearsed.end - begin).count}}.dump() + "\n";
         begin = rehearsed.end;
     }
-    folder.write("run/metrics.jsonl", metrics);
+    folder.write(name + "/metrics.jsonl", metrics);
     for (std::size_t r = 0; r < traces.size(); ++r) {
-        folder.write("run/trace/rank-" + std::to_string(r) + ".jsonl", traces[r]);
+        folder.write(name + "/trace/rank-" + std::to_string(r) + ".jsonl", traces[r]);
     }
 }
 
@@ -161,6 +162,36 @@ TEST_CASE("analyze_run: waits have their names")
     auto const found = analyzed(folder);
     REQUIRE(names_of_findings(found) == std::vector<std::string>{"slow link"});
     CHECK_THAT(found.at("findings").at(0).at("message").get<std::string>(), Catch::Matchers::StartsWith("a message from rank 2 to rank 3 is waited for "));
+}
+
+TEST_CASE("analyze_run: of two runs it says what grew")
+{
+    temporary_folder const folder;
+    write_run(folder, [](modelled_step&) {});
+    write_run(folder, [](modelled_step& step) { step.pipelines[1].costs[0].backward = step.pipelines[1].costs[0].backward * 1.5; }, "slower");
+    auto const shown = run_rheo(folder, "analyze run slower");
+    CAPTURE(shown.out, shown.err);
+    REQUIRE(shown.exit_code == 0);
+    CHECK_THAT(shown.out, Catch::Matchers::StartsWith("a step takes 1.") && Catch::Matchers::ContainsSubstring("; rank 2 has ") &&
+                              Catch::Matchers::ContainsSubstring(" more backward\n"));
+    expect_screen(shown.out);
+    auto const same = run_rheo(folder, "analyze run run");
+    CHECK(same.out.starts_with("no difference to speak of: "));
+    auto const found = json::parse(run_rheo(folder, "analyze run slower --json").out);
+    CHECK(found.at("step").at("after_s").get<double>() > found.at("step").at("before_s").get<double>());
+    CHECK(found.at("ranks").size() == 4 * 11);
+    REQUIRE(run_rheo(folder, "analyze run slower --csv c.csv").exit_code == 0);
+    CHECK(test::split(folder.read("c.csv"), '\n').size() == 1 + 4 * 11);
+}
+
+TEST_CASE("analyze_run: a page says the same")
+{
+    temporary_folder const folder;
+    write_run(folder, [](modelled_step& step) { step.decide = seconds{0.01}; });
+    REQUIRE(run_rheo(folder, "analyze run --page a.html").exit_code == 0);
+    auto const page = folder.read("a.html");
+    CHECK_THAT(page, Catch::Matchers::ContainsSubstring("slow vote") && Catch::Matchers::ContainsSubstring("more microbatches in a step") &&
+                         Catch::Matchers::ContainsSubstring("critical path in ms"));
 }
 
 TEST_CASE("analyze_run: CSV has a row per rank")

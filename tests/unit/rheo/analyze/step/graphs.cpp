@@ -185,7 +185,8 @@ TEST_CASE("step_graph: drawn records are played again exactly")
     for_each_graph(10, [&](modelled_step const&, step_graph const& graph) {
         // Other times in the same order: a new record, whose graph must give it again.
         auto const times = [&](step_node const& node) {
-            return node_times{node.own * test::drawn_time(draw, 0.5, 2.0).count, node.lag * test::drawn_time(draw, 0.0, 3.0).count, test::drawn_time(draw, 0.0, 0.2)};
+            return node_times{node.own * test::drawn_time(draw, 0.5, 2.0).count, node.lag * test::drawn_time(draw, 0.0, 3.0).count,
+                              test::drawn_time(draw, 0.0, 0.2)};
         };
         auto const ends = replayed_ends(graph, times);
         std::vector<trace_event> events;

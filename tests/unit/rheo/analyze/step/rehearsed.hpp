@@ -55,7 +55,8 @@ inline modelled_step drawn_step(std::mt19937& draw, any_schedule family, int pip
 
 inline std::vector<trace_event> by_rank(std::vector<trace_event> events)
 {
-    std::stable_sort(events.begin(), events.end(), [](trace_event const& a, trace_event const& b) { return a.rank != b.rank ? a.rank < b.rank : a.start < b.start; });
+    std::stable_sort(events.begin(), events.end(),
+                     [](trace_event const& a, trace_event const& b) { return a.rank != b.rank ? a.rank < b.rank : a.start < b.start; });
     return events;
 }
 

@@ -71,8 +71,10 @@ TEST_CASE("slow_ranks: one that takes 1.3 times as long is named")
 
 TEST_CASE("slow_ranks: of two replicas the quicker one is the measure")
 {
-    std::vector<rank_load> const loads{{rank_id{0}, {1.0, 2.0, 0.0}, {2.2}}, {rank_id{1}, {0.0, 2.0, 1.0}, {3.38}},
-                                       {rank_id{2}, {1.0, 2.0, 0.0}, {2.2}}, {rank_id{3}, {0.0, 2.0, 1.0}, {2.6}}};
+    std::vector<rank_load> const loads{{rank_id{0}, {1.0, 2.0, 0.0}, {2.2}},
+                                       {rank_id{1}, {0.0, 2.0, 1.0}, {3.38}},
+                                       {rank_id{2}, {1.0, 2.0, 0.0}, {2.2}},
+                                       {rank_id{3}, {0.0, 2.0, 1.0}, {2.6}}};
     auto const found = slow_among(loads);
     REQUIRE(found.size() == 1);
     CHECK(found.front().rank == rank_id{1});
