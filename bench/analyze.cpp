@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of PyTorch's profiler, read and analyzed: operators, launches and kernels of a training as they stand in a file, in memory. Events per second
+// The events of a run, and traces of PyTorch's profiler, read and analyzed: operators, launches and kernels of a training as they stand in a file, in memory. Events per second
 // are those of the file for the reader, those that ran on the device for the analysis.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,12 @@
 #include <benchmark/benchmark.h>
 
 #include "rheo/analyze/device/analysis.hpp"
+#include "rheo/analyze/step/run_analysis.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/transform/lowering.hpp"
+#include "rheo/schedule/transform/reductions.hpp"
+#include "rheo/simulate/step.hpp"
+#include "rheo/trace/json_lines.hpp"
 #if __has_include("executor/records/kineto/kineto_reader.hpp")
 #include "executor/records/kineto/kineto_reader.hpp"
 #endif
@@ -102,6 +109,61 @@ void analyze_ranks(benchmark::State& state)
     state.SetItemsProcessed(state.range(0) * kernels * state.iterations());
 }
 BENCHMARK(analyze_ranks)->Arg(1)->Arg(8)->Unit(benchmark::kMillisecond);
+
+/// Eight pipelines of eight ranks, 32 microbatches each: 11,520 events a step.
+std::vector<trace_event> make_run(int steps)
+{
+    std::vector<stage_work> work;
+    for (int m = 0; m < 32; ++m) {
+        work.push_back({microbatch_id{m}, stage_id{0}});
+    }
+    modelled_step step{};
+    for (int p = 0; p < 8; ++p) {
+        auto const lowered = lower(one_f_one_b::program(8, work));
+        units_by_stage units;
+        std::vector<rank_id> ranks;
+        for (int s = 0; s < 8; ++s) {
+            units.push_back({reduction_id{s}});
+            ranks.push_back(rank_id{8 * p + s});
+        }
+        stage_cost const cost{milliseconds(10), milliseconds(20), milliseconds(10), milliseconds(10), milliseconds(1), milliseconds(1)};
+        step.pipelines.push_back({with_reductions(lowered, units, 8), ranks, stage_costs(8, cost)});
+    }
+    step.reductions.assign(8, milliseconds(2));
+    step.decide = step.update = milliseconds(1);
+    std::vector<trace_event> events;
+    for (int s = 0; s < steps; ++s) {
+        auto const rehearsed = rehearse_step(step);
+        events.insert(events.end(), rehearsed.events.begin(), rehearsed.events.end());
+        step.begin = rehearsed.end;
+        ++step.step;
+    }
+    std::stable_sort(events.begin(), events.end(), [](auto const& a, auto const& b) { return a.rank != b.rank ? a.rank < b.rank : a.start < b.start; });
+    return events;
+}
+
+void read_run(benchmark::State& state)
+{
+    auto const events = make_run(20);
+    std::ostringstream lines;
+    write_json_lines(lines, events);
+    for (auto _ : state) {
+        std::istringstream in{lines.str()};
+        benchmark::DoNotOptimize(read_json_lines(in));
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(events.size()) * state.iterations());
+}
+BENCHMARK(read_run)->Unit(benchmark::kMillisecond);
+
+void analyze_steps(benchmark::State& state)
+{
+    auto const events = make_run(20);
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(analyze_run(recorded_steps(array_view<trace_event const>{events})));
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(events.size()) * state.iterations());
+}
+BENCHMARK(analyze_steps)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include "rheo/analyze/device/stream_account.hpp"
 #include "rheo/analyze/distribution.hpp"
 #include "rheo/analyze/step/bubble.hpp"
+#include "rheo/analyze/step/build_graph.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/analyze/step/run_analysis.hpp"
 #include "rheo/analyze/step/step_account.hpp"

@@ -82,7 +82,8 @@ shown_table classes_table(compared_runs const& runs)
         }
     }
     rows.push_back(row_of("step", {{}, {}, mean_step(runs.before.analysis), mean_step(runs.after.analysis)}));
-    return {"Critical path", "critical path of a mean step in ms", rows.size(), {{"class"}, {"before", true}, {"after", true}, {"more", true}}, std::move(rows)};
+    return {
+        "Critical path", "critical path of a mean step in ms", rows.size(), {{"class"}, {"before", true}, {"after", true}, {"more", true}}, std::move(rows)};
 }
 
 shown_table ranks_table(compared_runs const& runs, std::size_t most)
@@ -97,7 +98,11 @@ shown_table ranks_table(compared_runs const& runs, std::size_t most)
         row.cells.insert(row.cells.begin() + 1, std::string{name_of(time.in)});
         rows.push_back(std::move(row));
     }
-    return {"Ranks", "ranks: what changed most, in ms of a step", all, {{"rank", true}, {"class"}, {"before", true}, {"after", true}, {"more", true}}, std::move(rows)};
+    return {"Ranks",
+            "ranks: what changed most, in ms of a step",
+            all,
+            {{"rank", true}, {"class"}, {"before", true}, {"after", true}, {"more", true}},
+            std::move(rows)};
 }
 
 }  // namespace

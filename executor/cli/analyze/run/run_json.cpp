@@ -88,7 +88,7 @@ std::string json_of(analyzed_run const& job)
             {{"name", finding.name}, {"share", finding.share}, {"message", finding.message}, {"detail", finding.detail}, {"change", finding.advice}});
     }
     all["steps"] = steps_json(a);
-    all["bubble"] = {{"measured", a.idle}, {"by_schedule", a.idle_by_schedule}};
+    all["bubble"] = {{"measured", a.ladder.idle}, {"by_schedule", a.ladder.idle_by_schedule}};
     all["ladder"] = {{"schedule_s", a.ladder.schedule.count},     {"uneven_s", a.ladder.uneven.count},     {"vote_s", a.ladder.vote.count},
                      {"reductions_s", a.ladder.reductions.count}, {"messages_s", a.ladder.messages.count}, {"host_s", a.ladder.host.count}};
     all["critical_path"] = classes_json(a.critical);

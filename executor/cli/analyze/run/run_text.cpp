@@ -108,7 +108,8 @@ std::vector<std::string> notes_of(analyzed_run const& job)
     if (a.stalled > 0) {
         notes.push_back(fmt::format("{} took more than three times the median and are in no figure below but the ranks'", a.stalled));
     }
-    notes.push_back(fmt::format("stages are idle for {:.1f} % of the time, by the schedule for {:.1f} %", 100.0 * a.idle, 100.0 * a.idle_by_schedule));
+    notes.push_back(
+        fmt::format("stages are idle for {:.1f} % of the time, by the schedule for {:.1f} %", 100.0 * a.ladder.idle, 100.0 * a.ladder.idle_by_schedule));
     if (a.partial > 0) {
         notes.push_back(fmt::format("{} more {} cut off by losses and are in no figure but the ranks'", a.partial, a.partial == 1 ? "step was" : "steps were"));
     }

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "rheo/analyze/step/step_class.hpp"
@@ -20,51 +20,47 @@
 
 namespace rheo::inline v0 {
 
-/// The times of operations by the mean of their kind: of the same stage in the same pipeline at the same clock.
-struct mean_operations {
-    using kind = std::tuple<pipeline_id, stage_id, step_class, megahertz>;
-    std::map<kind, std::pair<seconds, std::int64_t>> sums;
-
-    static kind kind_of(trace_event const& e)
-    {
-        return {e.pipeline, e.stage, class_of(e.activity), e.clock > megahertz{} ? e.clock : megahertz{}};  // whatever a record says, kinds have an order
-    }
-
-    seconds mean(trace_event const& e) const
-    {
-        auto const found = sums.find(kind_of(e));
-        return found == sums.end() ? seconds{} : found->second.first / static_cast<double>(found->second.second);
-    }
-};
-
-/// The times of a step's operations, added up by kind.
+/// The mean time of an operation of its kind in the step, the same stage in the same pipeline at the same clock: by node; 0 for what is no operation.
 template <class OnlyWhenCalled = void>
-void add_operations(mean_operations& means, step_graph const& graph)
+std::vector<seconds> mean_operations(step_graph const& graph)
 {
-    for (auto const& node : graph.nodes) {
+    struct kind_sum {
+        seconds sum{};
+        std::int64_t count = 0;
+    };
+    constexpr auto none = std::numeric_limits<std::size_t>::max();
+    std::map<std::tuple<pipeline_id, stage_id, step_class, megahertz>, std::size_t> known;
+    std::vector<kind_sum> sums;
+    std::vector<std::size_t> kinds(graph.nodes.size(), none);
+    for (std::size_t n = 0; n < kinds.size(); ++n) {
+        auto const& node = graph.nodes[n];
         if (node.event != nullptr && is_work(node.own_class)) {
-            auto& [sum, count] = means.sums[mean_operations::kind_of(*node.event)];
-            sum += node.own;
-            ++count;
+            auto const clock = node.event->clock > megahertz{} ? node.event->clock : megahertz{};  // whatever a record says, kinds have an order
+            kinds[n] = known.try_emplace({node.event->pipeline, node.event->stage, node.own_class, clock}, sums.size()).first->second;
+            sums.resize(std::max(sums.size(), kinds[n] + 1));
+            sums[kinds[n]].sum += node.own;
+            ++sums[kinds[n]].count;
         }
     }
+    std::vector<seconds> means(kinds.size());
+    for (std::size_t n = 0; n < kinds.size(); ++n) {
+        means[n] = kinds[n] == none ? seconds{} : sums[kinds[n]].sum / static_cast<double>(sums[kinds[n]].count);
+    }
+    return means;
 }
 
 /// As the schedule makes it: operations take their mean times, the update its own; messages, reductions, the vote and hosts take none.
-inline node_times times_by_schedule(step_node const& node, mean_operations const& means)
+inline node_times times_by_schedule(step_node const& node, seconds mean)
 {
-    if (is_work(node.own_class) && node.event != nullptr) {
-        return {means.mean(*node.event), std::min(node.lag, seconds{}), {}};
-    }
-    return {node.own_class == step_class::update ? node.own : seconds{}, std::min(node.lag, seconds{}), {}};
+    auto const own = node.event != nullptr && is_work(node.own_class) ? mean : node.own_class == step_class::update ? node.own : seconds{};
+    return {own, std::min(node.lag, seconds{}), {}};
 }
 
 /// The part of the ranks' time in which they do not work on their stages, up to the last operation of a stage: with recorded times the bubble as it
-/// was, with those of the schedule the bubble of the literature. 0 without operations. @param times step_node const& -> node_times. Cost: linear.
+/// was, with those of the schedule the bubble of the literature. 0 without operations. @param ends of the nodes with these times. Cost: linear.
 template <class Times>
-double idle_share(step_graph const& graph, Times const& times)
+double idle_share(step_graph const& graph, std::vector<seconds> const& ends, Times const& times)
 {
-    auto const ends = replayed_ends(graph, times);
     auto last = seconds{};
     seconds work{};
     bool any = false;
@@ -87,13 +83,15 @@ struct step_ladder {
     seconds reductions;
     seconds messages;
     seconds host;
+    double idle;              ///< idle_share as it was
+    double idle_by_schedule;  ///< and by the schedule
 
     friend constexpr bool operator==(step_ladder const&, step_ladder const&) = default;
 };
 
-/// @pre the operations of the graph are among those of the means. Cost: linear.
+/// Cost: linear, log of the stages; five replays.
 template <class OnlyWhenCalled = void>
-step_ladder ladder_of(step_graph const& graph, mean_operations const& means)
+step_ladder ladder_of(step_graph const& graph)
 {
     auto const span_with = [&](auto const& keeps) {
         return span_of(graph, replayed_ends(graph, [&](step_node const& node) {
@@ -112,18 +110,23 @@ step_ladder ladder_of(step_graph const& graph, mean_operations const& means)
     };
     using enum step_class;
     step_ladder ladder{};
-    ladder.schedule = span_of(graph, replayed_ends(graph, [&](step_node const& node) { return times_by_schedule(node, means); }));
+    auto const means = mean_operations(graph);
+    auto const by_schedule = [&](step_node const& node) { return times_by_schedule(node, means[static_cast<std::size_t>(&node - graph.nodes.data())]); };
+    auto const ends = replayed_ends(graph, by_schedule);
+    ladder.schedule = span_of(graph, ends);
+    ladder.idle_by_schedule = idle_share(graph, ends, by_schedule);
+    auto const recorded = recorded_ends(graph);
+    ladder.idle = idle_share(graph, recorded, times_of);
     auto below = span_with([](step_class) { return false; });
     ladder.uneven = below - ladder.schedule;
-    auto const climb = [&](seconds& rung, auto const& keeps) {
-        auto const span = span_with(keeps);
+    auto const climb = [&](seconds& rung, seconds span) {
         rung = span - below;
         below = span;
     };
-    climb(ladder.vote, [](step_class c) { return c == vote; });
-    climb(ladder.reductions, [](step_class c) { return c == vote || c == reduction; });
-    climb(ladder.messages, [](step_class c) { return c != host; });
-    climb(ladder.host, [](step_class) { return true; });
+    climb(ladder.vote, span_with([](step_class c) { return c == vote; }));
+    climb(ladder.reductions, span_with([](step_class c) { return c == vote || c == reduction; }));
+    climb(ladder.messages, span_with([](step_class c) { return c != host; }));
+    climb(ladder.host, span_of(graph, recorded));
     return ladder;
 }
 

@@ -15,6 +15,7 @@
 
 #include "rheo/analyze/distribution.hpp"
 #include "rheo/analyze/step/bubble.hpp"
+#include "rheo/analyze/step/build_graph.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/analyze/step/step_account.hpp"
 #include "rheo/analyze/step/step_class.hpp"
@@ -76,10 +77,8 @@ struct run_analysis {
     seconds span{};                 ///< of the other whole steps together; the next three are sums over them, too
     class_times critical;           ///< what critical paths consist of
     class_times saved;              ///< by how much the steps would be shorter if a class took no time
-    step_ladder ladder{};
-    double idle = 0.0;  ///< the mean of idle_share, by length
-    double idle_by_schedule = 0.0;
-    distribution times;  ///< of the whole steps, stalled ones too
+    step_ladder ladder{};           ///< its idle shares are means by length
+    distribution times;             ///< of the whole steps, stalled ones too
     std::optional<slowest_step> slowest;
     std::vector<link_waits> links;  ///< by sender and receiver
 };
@@ -148,8 +147,9 @@ public:
 
     run_analysis finish()
     {
-        run_.idle = run_.span > seconds{} ? run_.idle / run_.span.count : 0.0;
-        run_.idle_by_schedule = run_.span > seconds{} ? run_.idle_by_schedule / run_.span.count : 0.0;
+        for (auto* share : {&run_.ladder.idle, &run_.ladder.idle_by_schedule}) {
+            *share = run_.span > seconds{} ? *share / run_.span.count : 0.0;
+        }
         std::vector<whole_nanoseconds> times;
         for (auto const& [step, length] : lengths_) {
             times.push_back({in_whole_nanoseconds(std::max(length, seconds{}))});
@@ -217,17 +217,15 @@ private:
 
     void add_ladder(step_graph const& graph, seconds length)
     {
-        mean_operations means;
-        add_operations(means, graph);
-        auto const ladder = ladder_of(graph, means);
+        auto const ladder = ladder_of(graph);
         run_.ladder.schedule += ladder.schedule;
         run_.ladder.uneven += ladder.uneven;
         run_.ladder.vote += ladder.vote;
         run_.ladder.reductions += ladder.reductions;
         run_.ladder.messages += ladder.messages;
         run_.ladder.host += ladder.host;
-        run_.idle += length.count * idle_share(graph, times_of);
-        run_.idle_by_schedule += length.count * idle_share(graph, [&](step_node const& node) { return times_by_schedule(node, means); });
+        run_.ladder.idle += length.count * ladder.idle;
+        run_.ladder.idle_by_schedule += length.count * ladder.idle_by_schedule;
     }
 
     void add_slack(step_graph const& graph)

@@ -58,6 +58,18 @@ std::vector<seconds> replayed_ends(step_graph const& graph, Times const& times)
     return ends;
 }
 
+/// As recorded, which replaying gives again.
+template <class OnlyWhenCalled = void>
+std::vector<seconds> recorded_ends(step_graph const& graph)
+{
+    std::vector<seconds> ends;
+    ends.reserve(graph.nodes.size());
+    for (auto const& node : graph.nodes) {
+        ends.push_back(node.end);
+    }
+    return ends;
+}
+
 /// The last end. @pre the graph has a node
 inline seconds last_of(std::vector<seconds> const& ends) { return *std::max_element(ends.begin(), ends.end()); }
 
@@ -94,23 +106,24 @@ template <class OnlyWhenCalled = void>
 critical_path critical_path_of(step_graph const& graph)
 {
     critical_path path;
-    auto const ends = replayed_ends(graph, times_of);
-    if (ends.empty()) {
+    auto const& nodes = graph.nodes;
+    if (nodes.empty()) {
         return path;
     }
-    auto n = static_cast<std::uint32_t>(std::max_element(ends.begin(), ends.end()) - ends.begin());
+    auto const last = std::max_element(nodes.begin(), nodes.end(), [](step_node const& a, step_node const& b) { return a.end < b.end; });
+    auto n = static_cast<std::uint32_t>(last - nodes.begin());
     while (n != no_step_node) {
-        auto const& node = graph.nodes[n];
+        auto const& node = nodes[n];
         path.nodes.push_back(n);
         path.times[node.own_class] += node.own;
         auto const on_rank = node.row == no_step_node      ? seconds{-std::numeric_limits<double>::infinity()}
                              : node.before == no_step_node ? graph.begins[node.row] + node.host
-                                                           : ends[node.before] + node.host;
+                                                           : nodes[node.before].end + node.host;
         auto next = node.before;
         auto latest = on_rank;
         for (auto const m : graph.awaits_of(node)) {
-            if (ends[m] + node.lag > latest) {
-                latest = ends[m] + node.lag;
+            if (nodes[m].end + node.lag > latest) {
+                latest = nodes[m].end + node.lag;
                 next = m;
             }
         }
@@ -136,20 +149,22 @@ critical_path critical_path_of(step_graph const& graph)
 template <class OnlyWhenCalled = void>
 std::vector<seconds> slack_of(step_graph const& graph)
 {
-    auto const ends = replayed_ends(graph, times_of);
-    std::vector<seconds> slack(ends.size(), seconds{std::numeric_limits<double>::infinity()});
-    auto const last = ends.empty() ? seconds{} : last_of(ends);
+    std::vector<seconds> slack(graph.nodes.size(), seconds{std::numeric_limits<double>::infinity()});
+    seconds last{-std::numeric_limits<double>::infinity()};
+    for (auto const& node : graph.nodes) {
+        last = std::max(last, node.end);
+    }
     for (auto k = graph.order.size(); k-- > 0;) {
         auto const n = graph.order[k];
         auto const& node = graph.nodes[n];
-        slack[n] = std::min(slack[n], last - ends[n]);
-        auto const reached = ends[n] - node.own;
+        slack[n] = std::min(slack[n], last - node.end);
+        auto const reached = node.end - node.own;
         if (node.before != no_step_node) {
-            auto const room = node.row == no_step_node ? seconds{} : reached - (ends[node.before] + node.host);
+            auto const room = node.row == no_step_node ? seconds{} : reached - (graph.nodes[node.before].end + node.host);
             slack[node.before] = std::min(slack[node.before], slack[n] + room);
         }
         for (auto const m : graph.awaits_of(node)) {
-            slack[m] = std::min(slack[m], slack[n] + (reached - (ends[m] + node.lag)));
+            slack[m] = std::min(slack[m], slack[n] + (reached - (graph.nodes[m].end + node.lag)));
         }
     }
     return slack;

@@ -7,6 +7,7 @@
 
 #include "rehearsed.hpp"
 #include "rheo/analyze/step/bubble.hpp"
+#include "rheo/analyze/step/build_graph.hpp"
 #include "rheo/analyze/step/step_account.hpp"
 #include "rheo/analyze/step/step_replay.hpp"
 #include "rheo/schedule/families/families.hpp"
@@ -138,9 +139,7 @@ TEST_CASE("step_graph: every nanosecond of a rank is in one class")
 TEST_CASE("bubble: the parts of a step add up to it")
 {
     for_each_graph(10, [](modelled_step const& step, step_graph const& graph) {
-        mean_operations means;
-        add_operations(means, graph);
-        auto const ladder = ladder_of(graph, means);
+        auto const ladder = ladder_of(graph);
         CHECK(is_close(ladder.schedule + ladder.uneven + ladder.vote + ladder.reductions + ladder.messages + ladder.host, span_of(graph)));
         CHECK(ladder.vote.count > -close_enough);
         CHECK(ladder.reductions.count > -close_enough);
@@ -170,11 +169,9 @@ TEST_CASE("bubble: of 1f1b with equal stages it is (p - 1) / (m + p - 1)")
             auto const events = test::by_rank(rehearse_step(step).events);
             auto const run = recorded_steps(array_view<trace_event const>{events});
             auto const graph = graph_of(run.steps.front());
-            mean_operations means;
-            add_operations(means, *graph);
-            auto const share = idle_share(*graph, [&](step_node const& node) { return times_by_schedule(node, means); });
-            CHECK(share == Approx(static_cast<double>(ranks - 1) / (count + ranks - 1)));
-            CHECK(idle_share(*graph, times_of) >= share - 1e-12);
+            auto const ladder = ladder_of(*graph);
+            CHECK(ladder.idle_by_schedule == Approx(static_cast<double>(ranks - 1) / (count + ranks - 1)).margin(1e-12));
+            CHECK(ladder.idle >= ladder.idle_by_schedule - 1e-12);
         }
     }
 }
