@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step waits for, from the records of its ranks: here of a rehearsal in which one rank takes 1.3 times as long. The same functions analyze the
-// traces of a run (rheo analyze).
+// What a step waits for, from the records of its ranks: here of a rehearsal, else of a run (rheo analyze). A rank takes 1.3 times as long.
 #include <algorithm>
 #include <cstdio>
 #include <vector>

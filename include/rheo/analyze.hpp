@@ -17,6 +17,7 @@
 #include "rheo/analyze/step/build_graph.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/analyze/step/run_analysis.hpp"
+#include "rheo/analyze/step/slow_ranks.hpp"
 #include "rheo/analyze/step/step_account.hpp"
 #include "rheo/analyze/step/step_class.hpp"
 #include "rheo/analyze/step/step_graph.hpp"

@@ -5,7 +5,6 @@
 // what messages between the two ranks typically take where they are waited for, and no longer than it can have. Sums of reductions alike.
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/analyze/step/detail/message_places.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/analyze/step/step_class.hpp"
 #include "rheo/analyze/step/step_graph.hpp"
@@ -40,46 +40,14 @@ public:
         add_hubs();
         await_messages();
         await_hubs();
-        if (!sort()) {
+        lay_out();
+        if (!put_in_order(graph_)) {
             return failure{"step " + std::to_string(step_->step.value) + ": the recorded operations wait for each other in a circle"};
         }
         return std::move(graph_);
     }
 
 private:
-    /// Of a message, or of an input: pipeline and stage, item and direction.
-    struct place {
-        std::uint64_t stage;
-        std::uint64_t item;
-        friend constexpr auto operator<=>(place, place) = default;
-    };
-    struct placed_node {
-        place at;
-        std::uint32_t node;
-        friend constexpr auto operator<=>(placed_node, placed_node) = default;
-    };
-    struct unit_node {
-        std::int32_t unit;
-        std::uint32_t node;
-        friend constexpr auto operator<=>(unit_node, unit_node) = default;
-    };
-    /// What an operation awaits: of two that are computed at once each has a send and a receive.
-    struct few_nodes {
-        std::array<std::uint32_t, 4> nodes;
-        std::size_t count = 0;
-
-        bool empty() const { return count == 0; }
-        auto begin() const { return nodes.begin(); }
-        auto end() const { return nodes.begin() + static_cast<std::ptrdiff_t>(count); }
-        void add(std::uint32_t node) { nodes[count++] = node; }
-    };
-
-    static place place_of(trace_event const& e, int stage, bool is_gradient)
-    {
-        auto const both = [](std::int32_t high, std::int32_t low) { return (std::uint64_t{static_cast<std::uint32_t>(high)} << 32U) | static_cast<std::uint32_t>(low); };
-        return {both(e.pipeline.value, stage), both(e.item, is_gradient ? 1 : 0)};
-    }
-
     void add_row(std::uint32_t r)
     {
         auto const& row = step_->rows[r];
@@ -169,24 +137,18 @@ private:
         awaited_by_.resize(first_hub_);
     }
 
-    static std::uint32_t find(std::vector<placed_node> const& nodes, place at)
-    {
-        auto const found = std::lower_bound(nodes.begin(), nodes.end(), at, [](placed_node const& n, place p) { return n.at < p; });
-        return found != nodes.end() && found->at == at ? found->node : no_step_node;
-    }
-
     void await_messages()
     {
         std::sort(sends_.begin(), sends_.end());
         std::sort(inputs_.begin(), inputs_.end());
         std::vector<std::uint32_t> waiting;  // operations with an input from another rank
         for (auto const& [at, receive] : receives_) {
-            auto const send = find(sends_, at);
+            auto const send = find_node(sends_, at);
             if (send == no_step_node) {
                 ++graph_.unmatched;
             } else if (sends_wait_) {
                 meet(send, receive);
-            } else if (auto const input = find(inputs_, at); input != no_step_node && graph_.nodes[input].row == graph_.nodes[receive].row) {
+            } else if (auto const input = find_node(inputs_, at); input != no_step_node && graph_.nodes[input].row == graph_.nodes[receive].row) {
                 if (awaited_by_[input].empty()) {
                     waiting.push_back(input);
                 }
@@ -349,58 +311,20 @@ private:
         return *middle;
     }
 
-    /// Lays out what is awaited, and orders the nodes (Kahn 1962). @returns false where they wait in a circle
-    bool sort()
+    /// Lays out what is awaited.
+    void lay_out()
     {
-        auto const count = graph_.nodes.size();
-        auto const lay_out = [&](std::size_t n, auto const& awaited) {
-            graph_.nodes[n].first_awaited = static_cast<std::uint32_t>(graph_.awaits.size());
+        auto const put = [this](step_node& node, auto const& awaited) {
+            node.first_awaited = static_cast<std::uint32_t>(graph_.awaits.size());
             graph_.awaits.insert(graph_.awaits.end(), awaited.begin(), awaited.end());
-            graph_.nodes[n].awaited = static_cast<std::uint32_t>(graph_.awaits.size()) - graph_.nodes[n].first_awaited;
+            node.awaited = static_cast<std::uint32_t>(graph_.awaits.size()) - node.first_awaited;
         };
-        for (std::size_t n = 0; n < count; ++n) {
-            if (n < first_hub_) {
-                lay_out(n, awaited_by_[n]);
-            } else {
-                lay_out(n, hub_members_[n - first_hub_]);
-            }
+        for (std::size_t n = 0; n < first_hub_; ++n) {
+            put(graph_.nodes[n], awaited_by_[n]);
         }
-        std::vector<std::uint32_t> missing(count);
-        std::vector<std::uint32_t> first_next(count + 1);
-        auto const for_each_dependency = [&](auto const& visit) {
-            for (std::uint32_t n = 0; n < count; ++n) {
-                if (graph_.nodes[n].before != no_step_node) {
-                    visit(graph_.nodes[n].before, n);
-                }
-                for (auto const m : graph_.awaits_of(graph_.nodes[n])) {
-                    visit(m, n);
-                }
-            }
-        };
-        for_each_dependency([&](std::uint32_t m, std::uint32_t n) {
-            ++first_next[m + 1];
-            ++missing[n];
-        });
-        for (std::size_t n = 0; n < count; ++n) {
-            first_next[n + 1] += first_next[n];
+        for (std::size_t k = 0; k < hub_members_.size(); ++k) {
+            put(graph_.nodes[first_hub_ + k], hub_members_[k]);
         }
-        std::vector<std::uint32_t> next(first_next.back());
-        auto free = first_next;
-        for_each_dependency([&](std::uint32_t m, std::uint32_t n) { next[free[m]++] = n; });
-        for (std::uint32_t n = 0; n < count; ++n) {
-            if (missing[n] == 0) {
-                graph_.order.push_back(n);
-            }
-        }
-        for (std::size_t o = 0; o < graph_.order.size(); ++o) {
-            auto const m = graph_.order[o];
-            for (auto k = first_next[m]; k < first_next[m + 1]; ++k) {
-                if (--missing[next[k]] == 0) {
-                    graph_.order.push_back(next[k]);
-                }
-            }
-        }
-        return graph_.order.size() == count;
     }
 
     recorded_step const* step_;

@@ -123,7 +123,7 @@ TEST_CASE("analyze_run: a slow rank is named with its computations")
     expect_screen(run_rheo(folder, "analyze run").out);
 }
 
-TEST_CASE("analyze_run: a slow step is named with its rank and what grew")
+TEST_CASE("analyze_run: a slow step is named with its rank")
 {
     temporary_folder const folder;
     write_run(folder, [](modelled_step& step) {

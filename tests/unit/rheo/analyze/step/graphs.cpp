@@ -157,7 +157,7 @@ TEST_CASE("bubble: the parts of a step add up to it")
     });
 }
 
-TEST_CASE("bubble: of 1f1b with equal stages it is (p - 1) / (m + p - 1)")
+TEST_CASE("bubble: 1f1b of equal stages has (p - 1) / (m + p - 1)")
 {
     for (int ranks = 1; ranks < 7; ++ranks) {
         for (int count = ranks; count < 20; ++count) {
@@ -176,7 +176,7 @@ TEST_CASE("bubble: of 1f1b with equal stages it is (p - 1) / (m + p - 1)")
     }
 }
 
-TEST_CASE("step_graph: drawn records are played again exactly")
+TEST_CASE("step_graph: drawn records are played again")
 {
     std::mt19937 draw{3};
     for_each_graph(10, [&](modelled_step const&, step_graph const& graph) {

@@ -109,7 +109,7 @@ TEST_CASE("recorded_step: evaluations are no steps")
     CHECK(std::abs(analysis.span.count - (run.step.begin - run.events.front().start - recorded.ranks.front().evaluating).count) < close_enough);
 }
 
-TEST_CASE("recorded_step: a loss cuts a step off, what is left is not whole")
+TEST_CASE("recorded_step: what a loss leaves of a step is not whole")
 {
     drawn_run run;
     run.run(2);
@@ -142,7 +142,7 @@ TEST_CASE("recorded_step: a loss cuts a step off, what is left is not whole")
     CHECK(analysis.times.count == 4);
 }
 
-TEST_CASE("recorded_step: every second of a rank is in a step or beside it")
+TEST_CASE("recorded_step: every second is in a step or beside it")
 {
     drawn_run run;
     run.add(activity::link, seconds{0.5});
@@ -184,7 +184,7 @@ TEST_CASE("run_analysis: sums over steps are those of the steps")
     }
 }
 
-TEST_CASE("run_analysis: later clocks and other ranks change nothing else")
+TEST_CASE("run_analysis: shifted clocks, renamed ranks change nothing")
 {
     drawn_run run;
     run.run(5);
@@ -207,7 +207,7 @@ TEST_CASE("run_analysis: later clocks and other ranks change nothing else")
     }
 }
 
-TEST_CASE("run_analysis: the slowest step says what grew and where")
+TEST_CASE("run_analysis: the slowest step says what grew where")
 {
     drawn_run run;
     run.run(5);
@@ -229,7 +229,7 @@ TEST_CASE("run_analysis: the slowest step says what grew and where")
     CHECK(analysis.times.most.count == in_whole_nanoseconds(analysis.slowest->time));
 }
 
-TEST_CASE("run_analysis: a stopped rank is named whatever it did")
+TEST_CASE("run_analysis: a rank that was stopped is named")
 {
     drawn_run run;
     run.run(9);
