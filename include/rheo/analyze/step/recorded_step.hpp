@@ -53,6 +53,7 @@ namespace detail {
 using step_key = std::tuple<generation_id, step_id, attempt_id>;
 
 /// Divides the events of one rank, which it looks at in order.
+template <class OnlyWhenCalled = void>
 class step_divider {
 public:
     step_divider(std::map<step_key, recorded_step>& steps, array_view<trace_event const> events)
@@ -143,7 +144,7 @@ recorded_run recorded_steps(array_view<trace_event const> events)
         while (end < events.size() && events[end].rank == events[begin].rank) {
             ++end;
         }
-        run.ranks.push_back(detail::step_divider{steps, {events.data() + begin, end - begin}}.divide());
+        run.ranks.push_back(detail::step_divider<>{steps, {events.data() + begin, end - begin}}.divide());
         begin = end;
     }
     run.steps.reserve(steps.size());

@@ -48,7 +48,8 @@ inline constexpr double least_slowness = 1.2;
 namespace detail {
 
 /// Solves a system of n <= 8 equations by elimination. @returns false where it has no single solution
-inline bool solve(std::vector<std::vector<double>> rows, std::vector<double>& x)
+template <class OnlyWhenCalled = void>
+bool solve(std::vector<std::vector<double>> rows, std::vector<double>& x)
 {
     auto const n = rows.size();
     for (std::size_t k = 0; k < n; ++k) {
