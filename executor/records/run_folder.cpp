@@ -2,11 +2,14 @@
 #include "executor/records/run_folder.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -69,7 +72,22 @@ std::vector<nlohmann::json> read_metrics(fs::path const& path)
 /// Finite, and within 30 years of the launch.
 bool is_time(seconds time) { return std::abs(time.count) < 1e9; }
 
-void read_trace(fs::path const& path, run_folder& run)
+bool in_order(trace_event const& a, trace_event const& b) { return std::pair{a.rank, a.start} < std::pair{b.rank, b.start}; }
+
+/// What comes has to be in order.
+void put_in_order(std::vector<trace_event>& events)
+{
+    if (!std::is_sorted(events.begin(), events.end(), in_order)) {
+        std::stable_sort(events.begin(), events.end(), in_order);
+    }
+}
+
+struct read_trace {
+    std::vector<trace_event> events;
+    std::string left_out;  ///< empty: nothing
+};
+
+read_trace read_trace_file(fs::path const& path)
 {
     std::ifstream file(path, std::ios::binary | std::ios::ate);
     auto const size = static_cast<std::streamoff>(file.tellg());
@@ -79,12 +97,59 @@ void read_trace(fs::path const& path, run_folder& run)
         std::string torn;
         std::getline(file, torn);
     }
-    auto const read = read_json_lines(file);
-    std::copy_if(read.events.begin(), read.events.end(), std::back_inserter(run.events),
-                 [](trace_event const& e) { return is_time(e.start) && is_time(e.end) && std::isfinite(e.clock.count); });  // what comes has to be in order
-    if (!read) {
-        run.left_out.push_back(fmt::format("'{}'{}: {}", path.string(), from > 0 ? fmt::format(" behind its byte {}", from) : "", read.error));
+    auto read = read_json_lines(file);
+    std::erase_if(read.events, [](trace_event const& e) { return !is_time(e.start) || !is_time(e.end) || !std::isfinite(e.clock.count); });
+    put_in_order(read.events);
+    if (from > 0) {  // what is left of a step at the beginning is none
+        auto const update = std::find_if(read.events.begin(), read.events.end(), [](trace_event const& e) { return e.activity == activity::update; });
+        read.events.erase(read.events.begin(), update == read.events.end() ? update : update + 1);
     }
+    auto error = read ? std::string{} : fmt::format("'{}'{}: {}", path.string(), from > 0 ? fmt::format(" behind its byte {}", from) : "", read.error);
+    return {std::move(read.events), std::move(error)};
+}
+
+/// The traces of all ranks, read by all processors.
+void read_traces(std::vector<fs::path> files, run_folder& run)
+{
+    std::sort(files.begin(), files.end());
+    std::vector<read_trace> traces(files.size());
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> out_of_memory{false};
+    auto const read_files = [&] {
+        try {
+            for (auto k = next++; k < files.size(); k = next++) {
+                traces[k] = read_trace_file(files[k]);
+            }
+        } catch (std::bad_alloc const&) {
+            out_of_memory = true;
+        }
+    };
+    {
+        std::vector<std::jthread> others;
+        for (std::size_t k = 1; k < std::min<std::size_t>(files.size(), std::thread::hardware_concurrency()); ++k) {
+            others.emplace_back(read_files);
+        }
+        read_files();
+    }
+    if (out_of_memory) {
+        throw std::bad_alloc{};
+    }
+    std::stable_sort(traces.begin(), traces.end(), [](read_trace const& a, read_trace const& b) {
+        return !a.events.empty() && !b.events.empty() ? a.events.front().rank < b.events.front().rank : b.events.empty() < a.events.empty();
+    });
+    std::size_t count = 0;
+    for (auto const& trace : traces) {
+        count += trace.events.size();
+    }
+    run.events.reserve(count);
+    for (auto& trace : traces) {
+        run.events.insert(run.events.end(), trace.events.begin(), trace.events.end());
+        trace.events = {};
+        if (!trace.left_out.empty()) {
+            run.left_out.push_back(std::move(trace.left_out));
+        }
+    }
+    put_in_order(run.events);
 }
 
 /// The files of a folder with this ending.
@@ -130,11 +195,9 @@ run_folder read_run_folder(std::string const& folder, traces with)
         run.ranks.push_back(read_record(file));
     }
     std::sort(run.ranks.begin(), run.ranks.end(), [](auto const& a, auto const& b) { return a.value("rank", 0) < b.value("rank", 0); });
-    for (auto const& file : with == traces::read ? files_of(path / "trace", ".jsonl") : std::vector<fs::path>{}) {
-        read_trace(file, run);
+    if (with == traces::read) {
+        read_traces(files_of(path / "trace", ".jsonl"), run);
     }
-    std::stable_sort(run.events.begin(), run.events.end(),
-                     [](trace_event const& a, trace_event const& b) { return std::pair{a.rank, a.start} < std::pair{b.rank, b.start}; });
     if (fs::exists(path / "plan.json")) {
         run.first = read_plan_file((path / "plan.json").string(), find_schedule_or_name);
     }

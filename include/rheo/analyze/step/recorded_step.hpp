@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "rheo/topology/tagged_index.hpp"
@@ -30,7 +31,7 @@ struct recorded_step {
     generation_id generation;
     step_id step;
     attempt_id attempt;
-    bool whole = true;  ///< no recovery has cut off a part of it: all of the step's work is here
+    bool whole = true;  ///< no recovery has cut off a part of it, and no rank's record is missing
     std::vector<recorded_row> rows;
 };
 
@@ -147,8 +148,13 @@ recorded_run recorded_steps(array_view<trace_event const> events)
         run.ranks.push_back(detail::step_divider<>{steps, {events.data() + begin, end - begin}}.divide());
         begin = end;
     }
+    std::map<generation_id, std::size_t> most;  // rows of a step
+    for (auto const& [key, step] : steps) {
+        most[step.generation] = std::max(most[step.generation], step.rows.size());
+    }
     run.steps.reserve(steps.size());
     for (auto& [key, step] : steps) {
+        step.whole = step.whole && step.rows.size() == most[step.generation];
         run.steps.push_back(std::move(step));
     }
     return run;

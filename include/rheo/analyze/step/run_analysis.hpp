@@ -63,7 +63,7 @@ struct slowest_step {
     step_id step;
     attempt_id attempt;
     seconds time;
-    std::optional<grown_time> because;  ///< nothing where no single growth explains half of what it is longer by than the median
+    std::optional<grown_time> because;  ///< nothing where it is not 1 % longer than the median, or no single growth explains half of that
 
     friend constexpr bool operator==(slowest_step const&, slowest_step const&) = default;
 };
@@ -277,7 +277,7 @@ private:
         for (std::size_t place = 0; place < accounts_.size(); ++place) {
             add_growth(grown, place, static_cast<std::size_t>(most - lengths_.begin()));
         }
-        if (grown && grown->by > seconds{} && grown->by >= longer / 2.0) {
+        if (grown && longer > usual_.at(step.generation) / 100.0 && grown->by >= longer / 2.0) {
             run_.slowest->because = grown;
         }
     }

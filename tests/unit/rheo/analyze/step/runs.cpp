@@ -142,6 +142,20 @@ TEST_CASE("recorded_step: what a loss leaves of a step is not whole")
     CHECK(analysis.times.count == 4);
 }
 
+TEST_CASE("recorded_step: without the records of a rank a step is not whole")
+{
+    drawn_run run;
+    run.run(4);
+    auto events = test::by_rank(run.events);
+    std::erase_if(events, [](trace_event const& e) { return e.rank == rank_id{2} && e.step < step_id{2}; });
+    auto const recorded = recorded_steps(array_view<trace_event const>{events});
+    std::vector<bool> whole;
+    for (auto const& step : recorded.steps) {
+        whole.push_back(step.whole);
+    }
+    CHECK(whole == std::vector{false, false, true, true});
+}
+
 TEST_CASE("recorded_step: every second is in a step or beside it")
 {
     drawn_run run;
