@@ -49,7 +49,8 @@ int main()
                         in_milliseconds(analysis.span - analysis.saved.of[c]));
         }
     }
-    std::printf("stages are idle for %.1f %% of the time, by the schedule for %.1f %%\n", 100 * analysis.ladder.idle, 100 * analysis.ladder.idle_by_schedule);
+    std::printf("stages are idle for %.1f %% of the time, by the schedule for %.1f %%\n", 100 * analysis.breakdown.idle,
+                100 * analysis.breakdown.idle_by_schedule);
 
     std::vector const kinds{0, 0, 0, 0, 0, 0};  // all layers are alike
     auto const loads = loads_of(run.steps, run.steps.front().generation, kinds);

@@ -96,7 +96,7 @@ void add_uneven_stages(found& all, analyzed_run const& job)
             layers_of_stages.push_back(size(layers_of(even, stage_id{s})));
         }
     }
-    all.push_back({"uneven stages", part_of(now - could, now) * part_of(job.analysis.ladder.schedule, job.analysis.span),
+    all.push_back({"uneven stages", part_of(now - could, now) * part_of(job.analysis.breakdown.schedule, job.analysis.span),
                    fmt::format("the longest stages make steps {:.0f} % longer than even ones would", 100.0 * part_of(now - could, could)), "",
                    fmt::format("plan.layers = [{}]", fmt::join(layers_of_stages, ", "))});
 }
@@ -160,31 +160,31 @@ std::optional<slow_link> find_slow_link(std::vector<link_waits> const& links)
 void add_waits(found& all, analyzed_run const& job)
 {
     auto const& analysis = job.analysis;
-    auto const& ladder = analysis.ladder;
-    all.push_back({"exposed reductions", part_of(ladder.reductions, analysis.span),
-                   fmt::format("{} wait for sums of gradients that all ranks have posted", percent_of_steps(ladder.reductions, analysis)), "",
+    auto const& breakdown = analysis.breakdown;
+    all.push_back({"exposed reductions", part_of(breakdown.reductions, analysis.span),
+                   fmt::format("{} wait for sums of gradients that all ranks have posted", percent_of_steps(breakdown.reductions, analysis)), "",
                    "more microbatches in a step, or fewer pipelines"});
     if (auto const slow = find_slow_link(analysis.links); slow && part_of(slow->link.exposed, analysis.span) > worth_it) {
-        all.push_back({"slow link", part_of(ladder.messages, analysis.span),
+        all.push_back({"slow link", part_of(breakdown.messages, analysis.span),
                        fmt::format("a message from rank {} to rank {} is waited for {} after it was sent", slow->link.from.value, slow->link.to.value,
                                    time_text(slow->each)),
                        fmt::format("on the median link {}", time_text(slow->usual)), "look at the way between these two, or put their stages on one node"});
     } else {
-        all.push_back({"exposed messages", part_of(ladder.messages, analysis.span),
-                       fmt::format("{} wait for messages that have been sent", percent_of_steps(ladder.messages, analysis)), "",
+        all.push_back({"exposed messages", part_of(breakdown.messages, analysis.span),
+                       fmt::format("{} wait for messages that have been sent", percent_of_steps(breakdown.messages, analysis)), "",
                        "larger microbatches, or stages that follow each other on one node"});
     }
-    all.push_back({"slow vote", part_of(ladder.vote, analysis.span),
-                   fmt::format("{} are totals and votes when all ranks are through", percent_of_steps(ladder.vote, analysis)), "",
+    all.push_back({"slow vote", part_of(breakdown.vote, analysis.span),
+                   fmt::format("{} are totals and votes when all ranks are through", percent_of_steps(breakdown.vote, analysis)), "",
                    "more microbatches in a step"});
     auto const most = std::max_element(analysis.ranks.begin(), analysis.ranks.end(),
                                        [](rank_steps const& a, rank_steps const& b) { return a.times[step_class::host] < b.times[step_class::host]; });
-    all.push_back({"host between operations", part_of(ladder.host, analysis.span),
-                   fmt::format("{} go by between operations", percent_of_steps(ladder.host, analysis)),
+    all.push_back({"host between operations", part_of(breakdown.host, analysis.span),
+                   fmt::format("{} go by between operations", percent_of_steps(breakdown.host, analysis)),
                    fmt::format("most on rank {}: {} in all", most->record.rank.value, time_text(most->times[step_class::host])),
                    "a core of its own for each rank, and none that others use"});
-    all.push_back({"uneven operations", part_of(ladder.uneven, analysis.span),
-                   fmt::format("{} go by because equal operations take different times", percent_of_steps(ladder.uneven, analysis)), "",
+    all.push_back({"uneven operations", part_of(breakdown.uneven, analysis.span),
+                   fmt::format("{} go by because equal operations take different times", percent_of_steps(breakdown.uneven, analysis)), "",
                    "cores and devices that no two ranks share"});
 }
 

@@ -88,9 +88,9 @@ std::string json_of(analyzed_run const& job)
             {{"name", finding.name}, {"share", finding.share}, {"message", finding.message}, {"detail", finding.detail}, {"change", finding.advice}});
     }
     all["steps"] = steps_json(a);
-    all["bubble"] = {{"measured", a.ladder.idle}, {"by_schedule", a.ladder.idle_by_schedule}};
-    all["ladder"] = {{"schedule_s", a.ladder.schedule.count},     {"uneven_s", a.ladder.uneven.count},     {"vote_s", a.ladder.vote.count},
-                     {"reductions_s", a.ladder.reductions.count}, {"messages_s", a.ladder.messages.count}, {"host_s", a.ladder.host.count}};
+    all["bubble"] = {{"measured", a.breakdown.idle}, {"by_schedule", a.breakdown.idle_by_schedule}};
+    all["breakdown"] = {{"schedule_s", a.breakdown.schedule.count},     {"uneven_s", a.breakdown.uneven.count},     {"vote_s", a.breakdown.vote.count},
+                        {"reductions_s", a.breakdown.reductions.count}, {"messages_s", a.breakdown.messages.count}, {"host_s", a.breakdown.host.count}};
     all["critical_path"] = classes_json(a.critical);
     all["saved_without"] = classes_json(a.saved);
     all["ranks"] = ranks_json(job);

@@ -14,18 +14,18 @@ namespace rheo::cli {
 
 namespace {
 
-shown_table ladder_table(analyzed_run const& job)
+shown_table breakdown_table(analyzed_run const& job)
 {
     auto const& a = job.analysis;
     auto const steps = static_cast<double>(a.times.count - a.stalled);
     std::vector<text_row> rows;
     auto const add = [&](std::string_view name, seconds time) { rows.push_back({{std::string{name}, milliseconds_text(time / steps), share(time, a.span)}}); };
-    add("schedule", a.ladder.schedule);
-    add("uneven operations", a.ladder.uneven);
-    add("vote", a.ladder.vote);
-    add("exposed reductions", a.ladder.reductions);
-    add("exposed messages", a.ladder.messages);
-    add("host", a.ladder.host);
+    add("schedule", a.breakdown.schedule);
+    add("uneven operations", a.breakdown.uneven);
+    add("vote", a.breakdown.vote);
+    add("exposed reductions", a.breakdown.reductions);
+    add("exposed messages", a.breakdown.messages);
+    add("host", a.breakdown.host);
     add("step", a.span);
     return {
         "Step", "a step, from what its schedule makes it to what it was: ms, % of it", rows.size(), {{"", false}, {"ms", true}, {"%", true}}, std::move(rows)};
@@ -109,7 +109,7 @@ std::vector<std::string> notes_of(analyzed_run const& job)
         notes.push_back(fmt::format("{} took more than three times the median and are in no figure below but the ranks'", a.stalled));
     }
     notes.push_back(
-        fmt::format("stages are idle for {:.1f} % of the time, by the schedule for {:.1f} %", 100.0 * a.ladder.idle, 100.0 * a.ladder.idle_by_schedule));
+        fmt::format("stages are idle for {:.1f} % of the time, by the schedule for {:.1f} %", 100.0 * a.breakdown.idle, 100.0 * a.breakdown.idle_by_schedule));
     if (a.partial > 0) {
         notes.push_back(fmt::format("{} more {} cut off by losses and are in no figure but the ranks'", a.partial, a.partial == 1 ? "step was" : "steps were"));
     }
@@ -129,7 +129,7 @@ std::string answer_of(analyzed_run const& job)
     auto const& a = job.analysis;
     if (job.findings.empty()) {
         return fmt::format("nothing stands out: {} steps of {} in the median, of which the schedule makes {:.0f} %", a.times.count, time_text(a.times.median),
-                           100.0 * (a.ladder.schedule / a.span));
+                           100.0 * (a.breakdown.schedule / a.span));
     }
     auto const answer = fmt::format("{}: {}", job.findings.front().name, job.findings.front().message);
     auto const others = job.findings.size() - 1;
@@ -141,7 +141,7 @@ std::string title_of(analyzed_run const& job) { return job.folder; }
 
 analysis_document document_of(analyzed_run const& job, std::size_t most)
 {
-    return {answer_of(job), job.findings, notes_of(job), {ladder_table(job), classes_table(job), ranks_table(job, most), links_table(job, most)}};
+    return {answer_of(job), job.findings, notes_of(job), {breakdown_table(job), classes_table(job), ranks_table(job, most), links_table(job, most)}};
 }
 
 }  // namespace rheo::cli

@@ -76,7 +76,7 @@ double idle_share(step_graph const& graph, std::vector<seconds> const& ends, Tim
 }
 
 /// A step from what its schedule makes inevitable to what it was: each part is what the step is longer by for it, after those before it.
-struct step_ladder {
+struct step_breakdown {
     seconds schedule;  ///< as times_by_schedule has it
     seconds uneven;    ///< operations of the same kind take different times
     seconds vote;
@@ -86,12 +86,12 @@ struct step_ladder {
     double idle;              ///< idle_share as it was
     double idle_by_schedule;  ///< and by the schedule
 
-    friend constexpr bool operator==(step_ladder const&, step_ladder const&) = default;
+    friend constexpr bool operator==(step_breakdown const&, step_breakdown const&) = default;
 };
 
 /// Cost: linear, log of the stages; five replays.
 template <class OnlyWhenCalled = void>
-step_ladder ladder_of(step_graph const& graph)
+step_breakdown breakdown_of(step_graph const& graph)
 {
     auto const span_with = [&](auto const& keeps) {
         return span_of(graph, replayed_ends(graph, [&](step_node const& node) {
@@ -109,25 +109,25 @@ step_ladder ladder_of(step_graph const& graph)
                        }));
     };
     using enum step_class;
-    step_ladder ladder{};
+    step_breakdown breakdown{};
     auto const means = mean_operations(graph);
     auto const by_schedule = [&](step_node const& node) { return times_by_schedule(node, means[static_cast<std::size_t>(&node - graph.nodes.data())]); };
     auto const ends = replayed_ends(graph, by_schedule);
-    ladder.schedule = span_of(graph, ends);
-    ladder.idle_by_schedule = idle_share(graph, ends, by_schedule);
+    breakdown.schedule = span_of(graph, ends);
+    breakdown.idle_by_schedule = idle_share(graph, ends, by_schedule);
     auto const recorded = recorded_ends(graph);
-    ladder.idle = idle_share(graph, recorded, times_of);
+    breakdown.idle = idle_share(graph, recorded, times_of);
     auto below = span_with([](step_class) { return false; });
-    ladder.uneven = below - ladder.schedule;
+    breakdown.uneven = below - breakdown.schedule;
     auto const climb = [&](seconds& rung, seconds span) {
         rung = span - below;
         below = span;
     };
-    climb(ladder.vote, span_with([](step_class c) { return c == vote; }));
-    climb(ladder.reductions, span_with([](step_class c) { return c == vote || c == reduction; }));
-    climb(ladder.messages, span_with([](step_class c) { return c != host; }));
-    climb(ladder.host, span_of(graph, recorded));
-    return ladder;
+    climb(breakdown.vote, span_with([](step_class c) { return c == vote; }));
+    climb(breakdown.reductions, span_with([](step_class c) { return c == vote || c == reduction; }));
+    climb(breakdown.messages, span_with([](step_class c) { return c != host; }));
+    climb(breakdown.host, span_of(graph, recorded));
+    return breakdown;
 }
 
 }  // namespace rheo::inline v0

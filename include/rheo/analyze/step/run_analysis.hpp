@@ -77,7 +77,7 @@ struct run_analysis {
     seconds span{};                 ///< of the other whole steps together; the next three are sums over them, too
     class_times critical;           ///< what critical paths consist of
     class_times saved;              ///< by how much the steps would be shorter if a class took no time
-    step_ladder ladder{};           ///< its idle shares are means by length
+    step_breakdown breakdown{};     ///< its idle shares are means by length
     distribution times;             ///< of the whole steps, stalled ones too
     std::optional<slowest_step> slowest;
     std::vector<link_waits> links;  ///< by sender and receiver
@@ -139,7 +139,7 @@ public:
             }
         }
         add_saved(graph, length);
-        add_ladder(graph, length);
+        add_breakdown(graph, length);
         add_slack(graph);
         add_lateness(graph);
         add_links(graph);
@@ -147,7 +147,7 @@ public:
 
     run_analysis finish()
     {
-        for (auto* share : {&run_.ladder.idle, &run_.ladder.idle_by_schedule}) {
+        for (auto* share : {&run_.breakdown.idle, &run_.breakdown.idle_by_schedule}) {
             *share = run_.span > seconds{} ? *share / run_.span.count : 0.0;
         }
         std::vector<whole_nanoseconds> times;
@@ -215,17 +215,17 @@ private:
         }
     }
 
-    void add_ladder(step_graph const& graph, seconds length)
+    void add_breakdown(step_graph const& graph, seconds length)
     {
-        auto const ladder = ladder_of(graph);
-        run_.ladder.schedule += ladder.schedule;
-        run_.ladder.uneven += ladder.uneven;
-        run_.ladder.vote += ladder.vote;
-        run_.ladder.reductions += ladder.reductions;
-        run_.ladder.messages += ladder.messages;
-        run_.ladder.host += ladder.host;
-        run_.ladder.idle += length.count * ladder.idle;
-        run_.ladder.idle_by_schedule += length.count * ladder.idle_by_schedule;
+        auto const breakdown = breakdown_of(graph);
+        run_.breakdown.schedule += breakdown.schedule;
+        run_.breakdown.uneven += breakdown.uneven;
+        run_.breakdown.vote += breakdown.vote;
+        run_.breakdown.reductions += breakdown.reductions;
+        run_.breakdown.messages += breakdown.messages;
+        run_.breakdown.host += breakdown.host;
+        run_.breakdown.idle += length.count * breakdown.idle;
+        run_.breakdown.idle_by_schedule += length.count * breakdown.idle_by_schedule;
     }
 
     void add_slack(step_graph const& graph)

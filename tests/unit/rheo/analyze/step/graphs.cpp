@@ -139,12 +139,12 @@ TEST_CASE("step_graph: every nanosecond of a rank is in one class")
 TEST_CASE("bubble: the parts of a step add up to it")
 {
     for_each_graph(10, [](modelled_step const& step, step_graph const& graph) {
-        auto const ladder = ladder_of(graph);
-        CHECK(is_close(ladder.schedule + ladder.uneven + ladder.vote + ladder.reductions + ladder.messages + ladder.host, span_of(graph)));
-        CHECK(ladder.vote.count > -close_enough);
-        CHECK(ladder.reductions.count > -close_enough);
-        CHECK(ladder.messages.count > -close_enough);
-        CHECK(ladder.host.count == Approx(0.0).margin(close_enough));
+        auto const breakdown = breakdown_of(graph);
+        CHECK(is_close(breakdown.schedule + breakdown.uneven + breakdown.vote + breakdown.reductions + breakdown.messages + breakdown.host, span_of(graph)));
+        CHECK(breakdown.vote.count > -close_enough);
+        CHECK(breakdown.reductions.count > -close_enough);
+        CHECK(breakdown.messages.count > -close_enough);
+        CHECK(breakdown.host.count == Approx(0.0).margin(close_enough));
         auto free = step;
         free.reductions.clear();
         free.decide = {};
@@ -153,7 +153,7 @@ TEST_CASE("bubble: the parts of a step add up to it")
                 cost.send_activation = cost.send_gradient = {};
             }
         }
-        CHECK(is_close(ladder.schedule + ladder.uneven, length_of(free)));
+        CHECK(is_close(breakdown.schedule + breakdown.uneven, length_of(free)));
     });
 }
 
@@ -169,9 +169,9 @@ TEST_CASE("bubble: 1f1b of equal stages has (p - 1) / (m + p - 1)")
             auto const events = test::by_rank(rehearse_step(step).events);
             auto const run = recorded_steps(array_view<trace_event const>{events});
             auto const graph = graph_of(run.steps.front());
-            auto const ladder = ladder_of(*graph);
-            CHECK(ladder.idle_by_schedule == Approx(static_cast<double>(ranks - 1) / (count + ranks - 1)).margin(1e-12));
-            CHECK(ladder.idle >= ladder.idle_by_schedule - 1e-12);
+            auto const breakdown = breakdown_of(*graph);
+            CHECK(breakdown.idle_by_schedule == Approx(static_cast<double>(ranks - 1) / (count + ranks - 1)).margin(1e-12));
+            CHECK(breakdown.idle >= breakdown.idle_by_schedule - 1e-12);
         }
     }
 }

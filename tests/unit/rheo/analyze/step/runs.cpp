@@ -185,8 +185,8 @@ TEST_CASE("run_analysis: sums over steps are those of the steps")
     CHECK(all.times.count == 7);
     CHECK(all.span.count == Approx(7.0 * single.span.count));
     CHECK(sum_of(all.critical).count == Approx(all.span.count));
-    CHECK(all.ladder.idle == Approx(single.ladder.idle));
-    CHECK(all.ladder.idle_by_schedule == Approx(single.ladder.idle_by_schedule));
+    CHECK(all.breakdown.idle == Approx(single.breakdown.idle));
+    CHECK(all.breakdown.idle_by_schedule == Approx(single.breakdown.idle_by_schedule));
     for (std::size_t c = 0; c < step_class_count; ++c) {
         CHECK(all.saved.of[c].count == Approx(7.0 * single.saved.of[c].count).margin(close_enough));
         CHECK(all.critical.of[c].count == Approx(7.0 * single.critical.of[c].count).margin(close_enough));
@@ -211,7 +211,7 @@ TEST_CASE("run_analysis: shifted clocks, renamed ranks change nothing")
     }
     auto const after = analysis_of(changed);
     CHECK(after.span.count == Approx(before.span.count));
-    CHECK(after.ladder.idle == Approx(before.ladder.idle));
+    CHECK(after.breakdown.idle == Approx(before.breakdown.idle));
     for (std::size_t r = 0; r < before.ranks.size(); ++r) {
         auto const& here = after.ranks[before.ranks.size() - 1 - r];
         CHECK(here.record.rank.value == 10 - before.ranks[r].record.rank.value);
