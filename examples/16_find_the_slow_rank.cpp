@@ -23,8 +23,8 @@ modelled_pipeline pipeline(int first_rank)
         ranks.push_back(rank_id{first_rank + s});
     }
     std::vector<stage_work> work;
-    for (int m = 0; m < 6; ++m) {
-        work.push_back({microbatch_id{m}, stage_id{0}});
+    for (microbatch_id m{0}; m.value < 6; ++m) {
+        work.push_back({m, stage_id{0}});
     }
     stage_cost const cost{milliseconds(10), milliseconds(20), milliseconds(10), milliseconds(10), milliseconds(1), milliseconds(1)};
     return {with_reductions(lower(one_f_one_b::program(3, work)), units, 6), ranks, stage_costs(3, cost)};
@@ -52,8 +52,7 @@ int main()
     std::printf("stages are idle for %.1f %% of the time, by the schedule for %.1f %%\n", 100 * analysis.breakdown.idle,
                 100 * analysis.breakdown.idle_by_schedule);
 
-    std::vector const kinds{0, 0, 0, 0, 0, 0};  // all layers are alike
-    auto const loads = loads_of(run.steps, run.steps.front().generation, kinds);
+    auto const loads = loads_of(run.steps, run.steps.front().generation, std::vector{0, 0, 0, 0, 0, 0});  // all layers are of one kind
     for (auto const& pace : slow_ranks(paces_of(loads, layer_times_of(loads)))) {
         std::printf("rank %d takes %.1f ms a microbatch where its layers take %.1f ms: %.2f times as long\n", pace.rank.value, in_milliseconds(pace.time),
                     in_milliseconds(pace.expected), slowness(pace));

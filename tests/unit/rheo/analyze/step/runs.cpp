@@ -142,7 +142,7 @@ TEST_CASE("recorded_step: what a loss leaves of a step is not whole")
     CHECK(analysis.times.count == 4);
 }
 
-TEST_CASE("recorded_step: without the records of a rank a step is not whole")
+TEST_CASE("recorded_step: no step is whole without each rank's record")
 {
     drawn_run run;
     run.run(4);
