@@ -8,6 +8,7 @@
 #include "rheo/analyze/device/gap.hpp"
 #include "rheo/analyze/device/launch_account.hpp"
 #include "rheo/analyze/device/meetings.hpp"
+#include "rheo/analyze/device/pageable_copies.hpp"
 #include "rheo/analyze/device/rank_trace.hpp"
 #include "rheo/analyze/device/step_times.hpp"
 #include "rheo/analyze/device/stragglers.hpp"

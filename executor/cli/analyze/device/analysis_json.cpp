@@ -68,6 +68,7 @@ json rank_json(analyzed_job const& job, std::size_t place)
     row["waited_for_late_ranks_ns"] = job.analysis.stragglers.waited[place].count;
     row["streams"] = streams_json(job.traces[place], rank.streams);
     row["launches"] = {{"kernels", rank.launches.kernels}, {"short_kernels", rank.launches.short_kernels}, {"delay", times_json(rank.launches.delay)}};
+    row["pageable_copies"] = {{"count", rank.copies.count}, {"time_ns", rank.copies.time.count}};
     row["steps"] = times_json(rank.steps.times);
     if (rank.steps.times.count > 0) {
         row["steps"]["slowest"] = rank.steps.slowest;

@@ -151,6 +151,20 @@ shown_table stragglers_table(analyzed_job const& job, std::size_t most)
             std::move(rows)};
 }
 
+/// Of the rank that spends most time on them, where that is worth a word.
+std::vector<finding> findings_of(analyzed_job const& job)
+{
+    auto const& ranks = job.analysis.ranks;
+    auto const most = std::max_element(ranks.begin(), ranks.end(), [](auto const& a, auto const& b) { return a.copies.time < b.copies.time; });
+    if (most == ranks.end() || most->copies.time.count * worth_a_word < most->account.span.count) {
+        return {};
+    }
+    return {{"pageable copies", most->copies.time / most->account.span,
+             fmt::format("rank {} spends {} on {} copies from or to memory that is not page-locked", most->rank.value, time_text(most->copies.time),
+                         most->copies.count),
+             "", "page-locked memory (pin_memory=True, cudaHostAlloc), with copies that are not waited for"}};
+}
+
 }  // namespace
 
 std::string answer_of(analyzed_job const& job)
@@ -172,7 +186,7 @@ std::string title_of(analyzed_job const& job) { return fmt::format("Traces of {}
 
 analysis_document document_of(analyzed_job const& job, std::size_t most)
 {
-    analysis_document document{answer_of(job)};
+    analysis_document document{answer_of(job), findings_of(job)};
     document.tables = {ranks_table(job, most), streams_table(job, most), launches_table(job, most), steps_table(job, most), stragglers_table(job, most)};
     if (auto const apart = job.analysis.stragglers.apart; apart > 0) {
         document.footnotes.push_back(fmt::format("{} collectives did not end at once on the ranks that seem to share them, and were not judged", apart));

@@ -11,6 +11,7 @@
 #include "rheo/analyze/device/device_account.hpp"
 #include "rheo/analyze/device/launch_account.hpp"
 #include "rheo/analyze/device/meetings.hpp"
+#include "rheo/analyze/device/pageable_copies.hpp"
 #include "rheo/analyze/device/rank_trace.hpp"
 #include "rheo/analyze/device/step_times.hpp"
 #include "rheo/analyze/device/stragglers.hpp"
@@ -26,6 +27,7 @@ struct rank_analysis {
     std::vector<stream_account> streams;  ///< in the order of the trace's
     launch_account launches;
     step_times steps;
+    pageable_copies copies;
 
     friend bool operator==(rank_analysis const&, rank_analysis const&) = default;
 };
@@ -45,7 +47,7 @@ job_analysis analyze(array_view<rank_trace const> traces)
 {
     job_analysis job;
     for (auto const& trace : traces) {
-        job.ranks.push_back({trace.rank, account_of(trace), stream_accounts(trace), launches_of(trace), steps_of(trace)});
+        job.ranks.push_back({trace.rank, account_of(trace), stream_accounts(trace), launches_of(trace), steps_of(trace), pageable_copies_of(trace)});
         job.total += job.ranks.back().account;
     }
     job.series = find_meetings(traces);

@@ -156,6 +156,24 @@ TEST_CASE("analyze_command: nothing stands out where all is computed")
     CHECK(shown.out.starts_with("nothing stands out: computation fills 100.0 % of 1 ms\n"));
 }
 
+TEST_CASE("analyze_command: copies from pageable memory are named")
+{
+    temporary_folder const folder;
+    auto const shown_with = [&](std::string const& kind, int duration) {
+        auto const copy = R"~({"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD ()~" + kind + R"~( -> Device)","tid":7,"ts":1500,"dur":)~";
+        folder.write("a.json", R"~({"traceEvents":[{"ph":"X","cat":"kernel","name":"k","tid":7,"ts":0,"dur":1000},)~" + copy + std::to_string(duration) + "}," +
+                                   copy + "100}]}");
+        return run_rheo(folder, "analyze a.json").out;
+    };
+    CHECK_THAT(shown_with("Pageable", 500),
+               Catch::Matchers::ContainsSubstring("\npageable copies, 30.0 %\n  rank 0 spends 600 us on 2 copies from or to memory that is not page-locked\n"));
+    CHECK(shown_with("Pinned", 500).find("pageable") == std::string::npos);
+    CHECK(shown_with("Pageable", 3000).find("pageable") != std::string::npos);
+    folder.write("a.json", R"~({"traceEvents":[{"ph":"X","cat":"kernel","name":"k","tid":7,"ts":0,"dur":1000},)~"
+                           R"~({"ph":"X","cat":"gpu_memcpy","name":"Memcpy DtoH (Device -> Pageable)","tid":7,"ts":1000,"dur":40}]})~");
+    CHECK(run_rheo(folder, "analyze a.json").out.find("pageable") == std::string::npos);
+}
+
 TEST_CASE("analyze_command: gzip is unpacked, torn files are refused")
 {
     temporary_folder const folder;
