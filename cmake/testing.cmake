@@ -7,7 +7,7 @@ endif()
 
 set(rheo_cmake_folder "${CMAKE_CURRENT_LIST_DIR}")
 
-# Under the sanitizers everything takes several times as long, and MPI's own leaks are suppressed by name.
+# Under the sanitizers everything takes several times as long, and leaks of other libraries are suppressed by name.
 set(rheo_patience 1)
 set(rheo_test_environment "")
 # Some tests compare with published files: RHEO_SHARED names their folder, else `shared` beside the project is taken.
@@ -24,7 +24,7 @@ if(RHEO_SANITIZE)
   set(rheo_patience 5)
   list(APPEND rheo_test_environment "ASAN_OPTIONS=abort_on_error=1:detect_leaks=1:detect_stack_use_after_return=0"
     "UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1"
-    "LSAN_OPTIONS=suppressions=${rheo_cmake_folder}/leaks_of_mpi.txt:print_suppressions=0")
+    "LSAN_OPTIONS=suppressions=${rheo_cmake_folder}/leaks_of_others.txt:print_suppressions=0")
 endif()
 
 # rheo_limit(<test> <seconds> labels...): time-out, labels and environment of a test.
