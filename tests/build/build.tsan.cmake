@@ -11,7 +11,7 @@ run("${CMAKE_COMMAND}" --build "${WORK}" -j ${jobs} --target test_kernels test_e
 find_program(SETARCH setarch REQUIRED)
 set(tsan "${CMAKE_COMMAND}" -E env "TSAN_OPTIONS=halt_on_error=1:exitcode=66" "UCX_MEM_EVENTS=no" "UCX_MEM_MMAP_HOOK_MODE=none"
   "${SETARCH}" -R
-  "${CMAKE_CTEST_COMMAND}" --test-dir "${WORK}" --output-on-failure --no-tests=error -LE "^(long|gpu|cudnn)$")
+  "${CMAKE_CTEST_COMMAND}" --test-dir "${WORK}" --output-on-failure --no-tests=error -LE "^(long|gpu|cudnn|cublaslt)$")
 run(${tsan} -R "^kernels[.]")
 run(${tsan} -R "^executor[.]watchdog$")
 run(${tsan} -R "^power[.]")
