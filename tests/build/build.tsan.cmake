@@ -7,9 +7,9 @@ run("${CMAKE_COMMAND}" --preset tsan -S "${ROOT}" -B "${WORK}" "-DMPI_HOME=${MPI
 run("${CMAKE_COMMAND}" --build "${WORK}" -j ${jobs} --target test_kernels test_executor test_power rheo)
 
 # Its shadow memory has fixed places, which a kernel that spreads addresses wider than it expects can take; and the hooks on memory
-# of UCX, which some MPIs load, call it from threads that are already gone.
+# of UCX, which some MPIs load, call it from threads that are already gone. Processes that a test forks may start threads of their own.
 find_program(SETARCH setarch REQUIRED)
-set(tsan "${CMAKE_COMMAND}" -E env "TSAN_OPTIONS=halt_on_error=1:exitcode=66" "UCX_MEM_EVENTS=no" "UCX_MEM_MMAP_HOOK_MODE=none"
+set(tsan "${CMAKE_COMMAND}" -E env "TSAN_OPTIONS=halt_on_error=1:exitcode=66:die_after_fork=0" "UCX_MEM_EVENTS=no" "UCX_MEM_MMAP_HOOK_MODE=none"
   "${SETARCH}" -R
   "${CMAKE_CTEST_COMMAND}" --test-dir "${WORK}" --output-on-failure --no-tests=error -LE "^(long|gpu|cudnn|cublaslt)$")
 run(${tsan} -R "^kernels[.]")

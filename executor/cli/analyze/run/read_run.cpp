@@ -62,9 +62,16 @@ analyzed_run analyze_run_folder(std::string const& folder)
     }
     job.analysis = *std::move(analysis);
     auto const kinds = layer_kinds(running_model(job.run.config));
-    auto const loads = loads_of(job.steps.steps, longest_generation(job.steps), kinds);
+    auto const generation = longest_generation(job.steps);
+    auto const loads = loads_of(job.steps.steps, generation, kinds);
     job.layer_times = layer_times_of(loads);
     job.paces = paces_of(loads, job.layer_times);
+    // A slow rank is slow in its quick operations, too; one that shares its processor is not.
+    auto const quick = loads_of(job.steps.steps, generation, kinds, 0.25);
+    auto const quick_paces = paces_of(quick, layer_times_of(quick));
+    for (std::size_t k = 0; k < job.paces.size() && k < quick_paces.size(); ++k) {
+        job.paces[k] = slowness(quick_paces[k]) < slowness(job.paces[k]) ? quick_paces[k] : job.paces[k];
+    }
     job.findings = findings_of(job);
     return job;
 }

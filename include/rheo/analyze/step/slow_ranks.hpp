@@ -25,7 +25,7 @@ namespace rheo::inline v0 {
 struct rank_load {
     rank_id rank;
     std::vector<double> layers;  ///< of each kind
-    seconds time{};              ///< of one microbatch on all of its stages, in the median, at the highest clock of all ranks
+    seconds time{};              ///< of one microbatch on all of its stages, at the highest clock of all ranks
 
     friend bool operator==(rank_load const&, rank_load const&) = default;
 };
@@ -169,11 +169,11 @@ private:
 };
 
 template <class OnlyWhenCalled = void>
-seconds median_time(std::vector<seconds> times)
+seconds quantile_of(std::vector<seconds> times, double quantile)
 {
-    auto const middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
-    std::nth_element(times.begin(), middle, times.end());
-    return *middle;
+    auto const place = times.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(times.size() - 1) * quantile);
+    std::nth_element(times.begin(), place, times.end());
+    return *place;
 }
 
 template <class OnlyWhenCalled = void>
@@ -192,10 +192,11 @@ megahertz highest_clock(array_view<recorded_step const> steps)
 
 }  // namespace detail
 
-/// What the ranks of a generation compute. A stage's layers are those whose gradients it posts; ranks that share a stage are left out, because it is
-/// not recorded how they share it. A rank that a plan runs at a lower clock is not slow: times are taken to be those of clocks. @param kinds of the model's layers, from 0 on. Cost: linear in the events.
+/// What the ranks of a generation compute, their operations at a quantile of their times. A stage's layers are those whose gradients it posts; ranks
+/// that share a stage are left out, because it is not recorded how they share it. A rank that a plan runs at a lower clock is not slow: times are taken
+/// to be those of clocks. @param kinds of the model's layers, from 0 on. Cost: linear in the events.
 template <class OnlyWhenCalled = void>
-std::vector<rank_load> loads_of(array_view<recorded_step const> steps, generation_id generation, array_view<int const> kinds)
+std::vector<rank_load> loads_of(array_view<recorded_step const> steps, generation_id generation, array_view<int const> kinds, double quantile = 0.5)
 {
     using place = std::tuple<rank_id, pipeline_id, stage_id>;
     std::map<std::pair<place, step_class>, std::vector<seconds>> times;
@@ -240,7 +241,7 @@ std::vector<rank_load> loads_of(array_view<recorded_step const> steps, generatio
     }
     for (auto const& [key, all] : times) {
         if (auto const load = loads.find(std::get<rank_id>(key.first)); load != loads.end()) {
-            load->second.time += detail::median_time(all);
+            load->second.time += detail::quantile_of(all, quantile);
         }
     }
     std::vector<rank_load> result;
