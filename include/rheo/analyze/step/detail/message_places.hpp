@@ -19,6 +19,7 @@ struct message_place {
     std::uint64_t stage;
     std::uint64_t item;
     friend constexpr auto operator<=>(message_place, message_place) = default;
+    friend constexpr bool operator==(message_place, message_place) = default;  // nvcc does not find the one that <=> implies
 };
 struct placed_node {
     message_place at;
