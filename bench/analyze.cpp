@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of a run, and traces of PyTorch's profiler, read and analyzed: operators, launches and kernels of a training as they stand in a file, in memory. Events per second
+// The events of a run, and traces of PyTorch's profiler, read and analyzed: operators, launches and kernels of a training as they stand in a file,
+// in memory. Events per second
 // are those of the file for the reader, those that ran on the device for the analysis.
 #include <algorithm>
 #include <cstdint>
@@ -138,7 +139,7 @@ std::vector<trace_event> make_run(int steps)
         step.begin = rehearsed.end;
         ++step.step;
     }
-    std::stable_sort(events.begin(), events.end(), [](auto const& a, auto const& b) { return a.rank != b.rank ? a.rank < b.rank : a.start < b.start; });
+    put_in_order(events);
     return events;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step waits for, from the records of its ranks: here of a rehearsal, else of a run (rheo analyze). A rank takes 1.3 times as long.
-#include <algorithm>
 #include <cstdio>
 #include <vector>
 
@@ -38,7 +37,7 @@ int main()
     slow.backward = slow.backward * 1.3;
 
     auto events = rehearse_step(step).events;  // or those of a run
-    std::stable_sort(events.begin(), events.end(), [](auto const& a, auto const& b) { return a.rank != b.rank ? a.rank < b.rank : a.start < b.start; });
+    put_in_order(events);
     auto const run = recorded_steps(array_view<trace_event const>{events});
     auto const analysis = *analyze_run(run);
 

@@ -20,6 +20,7 @@
 #include "executor/records/record_line.hpp"
 #include "executor/records/records.hpp"
 #include "executor/records/report.hpp"
+#include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/trace/json_lines.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -71,16 +72,6 @@ std::vector<nlohmann::json> read_metrics(fs::path const& path)
 
 /// Finite, and within 30 years of the launch.
 bool is_time(seconds time) { return std::abs(time.count) < 1e9; }
-
-bool in_order(trace_event const& a, trace_event const& b) { return std::pair{a.rank, a.start} < std::pair{b.rank, b.start}; }
-
-/// What comes has to be in order.
-void put_in_order(std::vector<trace_event>& events)
-{
-    if (!std::is_sorted(events.begin(), events.end(), in_order)) {
-        std::stable_sort(events.begin(), events.end(), in_order);
-    }
-}
 
 struct read_trace {
     std::vector<trace_event> events;

@@ -31,6 +31,24 @@ constexpr whole_nanoseconds middle_of(whole_nanoseconds low, whole_nanoseconds h
 
 }  // namespace detail
 
+/// The one of the values that n others stand before when they are sorted. @pre n < values.size(). Cost: linear.
+template <class Value>
+Value nth_smallest(std::vector<Value> values, std::size_t n)
+{
+    expects(n < values.size(), "there are not that many values");
+    auto const place = values.begin() + static_cast<std::ptrdiff_t>(n);
+    std::nth_element(values.begin(), place, values.end());
+    return *place;
+}
+
+/// The middle of the values; of an even number the lower one of the two in the middle. @pre there are some. Cost: linear.
+template <class Value>
+Value lower_median(std::vector<Value> values)
+{
+    auto const middle = (values.size() - 1) / 2;
+    return nth_smallest(std::move(values), middle);
+}
+
 /// The middle of the times; of an even number the mean of the two in the middle, rounded down. @pre there are some. Cost: linear.
 template <class OnlyWhenCalled = void>
 whole_nanoseconds median_of(std::vector<whole_nanoseconds> times)

@@ -7,7 +7,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "executor/records/kineto/kineto_reader.hpp"
@@ -79,8 +78,7 @@ void trace_lines(std::span<std::uint8_t const> bytes)
     promise(again && !again.torn && same.str() == out.str(), "events that were read are written so that they read the same");
     auto events = read.events;
     std::erase_if(events, [](trace_event const& e) { return !(std::abs(e.start.count) < 1e9 && std::abs(e.end.count) < 1e9); });
-    std::stable_sort(events.begin(), events.end(),
-                     [](trace_event const& a, trace_event const& b) { return std::pair{a.rank, a.start} < std::pair{b.rank, b.start}; });
+    put_in_order(events);
     auto const run = recorded_steps(array_view<trace_event const>{events});
     auto const analysis = analyze_run(run);
     promise(analysis || analysis.error().ends_with("wait for each other in a circle"), "the steps of any events are analyzed, or contradict each other");

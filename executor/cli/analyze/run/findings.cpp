@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/plan/planning.hpp"
+#include "rheo/analyze/distribution.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/partition/optimal.hpp"
 
@@ -32,15 +33,6 @@ constexpr double worth_it = 0.05;
 double part_of(seconds part, seconds all) { return all > seconds{} ? part / all : 0.0; }
 
 seconds duration_of(json const& record, char const* key) { return {record.value(key, 0.0)}; }
-
-/// @pre not empty
-template <class Value>
-Value median(std::vector<Value> values)
-{
-    auto const middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 // ---- ranks and stages ------------------------------------------------------------------------------------------
 
@@ -153,7 +145,7 @@ std::optional<slow_link> find_slow_link(std::vector<link_waits> const& links)
         return std::nullopt;
     }
     auto const most = std::max_element(times.begin(), times.end());
-    slow_link const slow{links[static_cast<std::size_t>(most - times.begin())], *most, median(times)};
+    slow_link const slow{links[static_cast<std::size_t>(most - times.begin())], *most, lower_median(times)};
     return slow.each > slow.usual * 3.0 ? std::optional{slow} : std::nullopt;
 }
 
@@ -229,7 +221,7 @@ void add_checkpoints(found& all, run_folder const& run)
     if (usual.size() < 3) {
         return;
     }
-    auto const middle = median(usual);
+    auto const middle = lower_median(usual);
     seconds sum{};
     for (auto const time : usual) {
         sum += time;
@@ -263,7 +255,7 @@ void add_recoveries(found& all, analyzed_run const& job)
             times.push_back(duration_of(*recovery, key.c_str()));
         }
         auto const most = std::max_element(times.begin(), times.end());
-        auto const usual = median(times);
+        auto const usual = lower_median(times);
         if (*most > usual * 5.0 && *most > seconds{0.1}) {
             all.push_back({"slow recovery", std::max(worth_it, part_of(*most, job.analysis.span)),
                            fmt::format("the recovery in step {} spent {} on {}", recoveries[static_cast<std::size_t>(most - times.begin())]->value("step", 0),

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/analyze/distribution.hpp"
 #include "rheo/analyze/step/detail/message_places.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/analyze/step/step_class.hpp"
@@ -306,9 +307,8 @@ private:
 
     static seconds middle_of(std::vector<seconds> times)
     {
-        auto const middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-        std::nth_element(times.begin(), middle, times.end());
-        return *middle;
+        auto const middle = times.size() / 2;
+        return nth_smallest(std::move(times), middle);
     }
 
     /// Lays out what is awaited.

@@ -133,8 +133,18 @@ private:
 
 }  // namespace detail
 
+/// Puts events in the order that recorded_steps expects. Cost: linear where they are in order already, else n log n.
+template <class OnlyWhenCalled = void>
+void put_in_order(std::vector<trace_event>& events)
+{
+    auto const before = [](trace_event const& a, trace_event const& b) { return a.rank != b.rank ? a.rank < b.rank : a.start < b.start; };
+    if (!std::is_sorted(events.begin(), events.end(), before)) {
+        std::stable_sort(events.begin(), events.end(), before);
+    }
+}
+
 /// Divides the events of a run, which live as long as the result is used. What a rank began and did not end with an update is in no step.
-/// @pre the events are by rank, then by start; their times are within 10^9 s of the launch. Cost: linear in the events, log of the steps for each rank's step.
+/// @pre the events are in order, their times within 10^9 s of the launch. Cost: linear in the events, log of the steps for each rank's step.
 template <class OnlyWhenCalled = void>
 recorded_run recorded_steps(array_view<trace_event const> events)
 {

@@ -9,7 +9,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,11 +30,10 @@ namespace rheo::inline v0 {
 struct rank_steps {
     rank_record record;
     std::int64_t steps = 0;
-    class_times times{};          ///< in steps
-    seconds critical{};           ///< of its operations on critical paths
-    seconds slack{};              ///< by how much all of its operations could have ended later, added up over the steps
-    std::int64_t last = 0;        ///< steps in which it was the last one to come to the vote
-    std::vector<seconds> late{};  ///< by step: how much later than the median it came to the vote, below zero earlier
+    class_times times{};    ///< in steps
+    seconds critical{};     ///< of its operations on critical paths
+    seconds slack{};        ///< by how much all of its operations could have ended later, added up over the steps
+    std::int64_t last = 0;  ///< steps in which it was the last one to come to the vote
 };
 
 /// Messages of one rank to another that were waited for.
@@ -98,7 +96,7 @@ public:
             }
         }
         for (auto& [generation, all] : lengths) {
-            usual_[generation] = middle_of(std::move(all));
+            usual_[generation] = lower_median(std::move(all));
         }
         for (auto const& record : run.ranks) {
             place_of_[record.rank] = run_.ranks.size();
@@ -141,7 +139,7 @@ public:
         add_saved(graph, length);
         add_breakdown(graph, length);
         add_slack(graph);
-        add_lateness(graph);
+        add_last(graph);
         add_links(graph);
     }
 
@@ -244,23 +242,18 @@ private:
         }
     }
 
-    void add_lateness(step_graph const& graph)
+    void add_last(step_graph const& graph)
     {
-        std::vector<std::pair<seconds, std::uint32_t>> came;  // to the vote
+        step_node const* last = nullptr;  // before a vote
         for (auto const& node : graph.nodes) {
             if (node.own_class == step_class::vote && node.before != no_step_node) {
-                came.push_back({graph.nodes[node.before].end, node.row});
+                auto const& before = graph.nodes[node.before];
+                last = last == nullptr || !(before.end < last->end) ? &before : last;
             }
         }
-        if (came.empty()) {
-            return;
+        if (last != nullptr) {
+            ++run_.ranks[place_of_.at(graph.ranks[last->row])].last;
         }
-        std::sort(came.begin(), came.end());
-        auto const middle = came[(came.size() - 1) / 2].first;
-        for (auto const& [time, row] : came) {
-            run_.ranks[place_of_.at(graph.ranks[row])].late.push_back(time - middle);
-        }
-        ++run_.ranks[place_of_.at(graph.ranks[came.back().second])].last;
     }
 
     void find_slowest()
@@ -297,19 +290,11 @@ private:
                     usual.push_back(other.times.of[c]);
                 }
             }
-            auto const by = mine->times.of[c] - middle_of(std::move(usual));
+            auto const by = mine->times.of[c] - lower_median(std::move(usual));
             if (!grown || by > grown->by) {
                 grown = grown_time{run_.ranks[place].record.rank, static_cast<step_class>(c), by};
             }
         }
-    }
-
-    /// @pre not empty
-    static seconds middle_of(std::vector<seconds> times)
-    {
-        auto const middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
-        std::nth_element(times.begin(), middle, times.end());
-        return *middle;
     }
 
     run_analysis run_;
@@ -322,8 +307,8 @@ private:
 
 }  // namespace detail
 
-/// @pre times are within 10^9 s of the launch. @param sends_wait as for graph_of. A refusal names the step whose records contradict each other. Cost: n log n in the events of a step, some
-/// twenty passes over it; memory for the events, one step's graph, and a few numbers per rank and step.
+/// @pre times are within 10^9 s of the launch. @param sends_wait as for graph_of. A refusal names the step whose records contradict each other.
+/// Cost: n log n in the events of a step, about twenty passes over it; memory for one step's graph and a few numbers per rank and step.
 template <class OnlyWhenCalled = void>
 result<run_analysis> analyze_run(recorded_run const& run, bool sends_wait = false)
 {

@@ -5,6 +5,7 @@
 // all of them, as a quantile regression (Koenker and Bassett 1978) that follows the quicker ranks; who takes much longer than its layers is slow.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/analyze/distribution.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/analyze/step/step_class.hpp"
 #include "rheo/units/array_view.hpp"
@@ -93,11 +95,8 @@ public:
         for (auto const& load : loads) {
             times[load.layers].push_back(load.time.count);
         }
-        for (auto& [layers, of_ranks] : times) {
-            auto const quick = of_ranks.begin() + static_cast<std::ptrdiff_t>(of_ranks.size() / 4);
-            auto const ranks = static_cast<double>(of_ranks.size());
-            std::nth_element(of_ranks.begin(), quick, of_ranks.end());
-            rows_.push_back({layers, *quick, ranks});
+        for (auto const& [layers, of_ranks] : times) {
+            rows_.push_back({layers, nth_smallest(of_ranks, of_ranks.size() / 4), static_cast<double>(of_ranks.size())});
         }
         std::stable_sort(rows_.begin(), rows_.end(), [](row const& a, row const& b) { return a.weight > b.weight; });
         rows_.resize(std::min(rows_.size(), most_rows));
@@ -169,14 +168,6 @@ private:
 };
 
 template <class OnlyWhenCalled = void>
-seconds quantile_of(std::vector<seconds> times, double quantile)
-{
-    auto const place = times.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(times.size() - 1) * quantile);
-    std::nth_element(times.begin(), place, times.end());
-    return *place;
-}
-
-template <class OnlyWhenCalled = void>
 megahertz highest_clock(array_view<recorded_step const> steps)
 {
     megahertz highest{};
@@ -241,7 +232,7 @@ std::vector<rank_load> loads_of(array_view<recorded_step const> steps, generatio
     }
     for (auto const& [key, all] : times) {
         if (auto const load = loads.find(std::get<rank_id>(key.first)); load != loads.end()) {
-            load->second.time += detail::quantile_of(all, quantile);
+            load->second.time += nth_smallest(all, static_cast<std::size_t>(static_cast<double>(all.size() - 1) * quantile));
         }
     }
     std::vector<rank_load> result;
@@ -290,8 +281,7 @@ std::vector<rank_pace> slow_ranks(array_view<rank_pace const> paces)
     for (auto const& pace : paces) {
         distances.push_back(std::abs(slowness(pace) - 1.0));
     }
-    std::sort(distances.begin(), distances.end());
-    auto const usual = distances.empty() ? 0.0 : distances[(distances.size() - 1) / 2];
+    auto const usual = distances.empty() ? 0.0 : lower_median(std::move(distances));
     std::vector<rank_pace> slow;
     for (auto const& pace : paces) {
         if (slowness(pace) > std::max(least_slowness, 1.0 + 3.0 * usual)) {

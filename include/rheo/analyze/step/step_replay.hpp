@@ -97,8 +97,6 @@ seconds span_without(step_graph const& graph, step_class c)
 struct critical_path {
     std::vector<std::uint32_t> nodes;  ///< from the first to the last
     class_times times;                 ///< what the path consists of; no bubble; their sum is the step's length
-    std::uint32_t longest_wait = no_step_node;
-    seconds longest{};  ///< the longest lag on it, at that node
 };
 
 /// Of ways of equal length the one that stays on its rank. Cost: linear.
@@ -134,10 +132,6 @@ critical_path critical_path_of(step_graph const& graph)
             }
         } else if (node.row != no_step_node) {
             path.times[node.lag_class] += node.lag;
-            if (node.lag > path.longest) {
-                path.longest = node.lag;
-                path.longest_wait = n;
-            }
         }
         n = next;
     }

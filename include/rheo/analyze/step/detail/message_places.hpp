@@ -21,16 +21,21 @@ struct message_place {
     friend constexpr auto operator<=>(message_place, message_place) = default;
     friend constexpr bool operator==(message_place, message_place) = default;  // nvcc does not find the one that <=> implies
 };
+
+/// Where a send, a receive or an operation with an input stands.
 struct placed_node {
     message_place at;
     std::uint32_t node;
     friend constexpr auto operator<=>(placed_node, placed_node) = default;
 };
+
+/// A post of a reduction's unit, or a wait for it.
 struct unit_node {
     std::int32_t unit;
     std::uint32_t node;
     friend constexpr auto operator<=>(unit_node, unit_node) = default;
 };
+
 /// What an operation awaits: of two that are computed at once each has a send and a receive.
 struct few_nodes {
     std::array<std::uint32_t, 4> nodes;

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/schedule/core/any_schedule.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
 #include "rheo/schedule/transform/reductions.hpp"
@@ -55,8 +56,7 @@ inline modelled_step drawn_step(std::mt19937& draw, any_schedule family, int pip
 
 inline std::vector<trace_event> by_rank(std::vector<trace_event> events)
 {
-    std::stable_sort(events.begin(), events.end(),
-                     [](trace_event const& a, trace_event const& b) { return a.rank != b.rank ? a.rank < b.rank : a.start < b.start; });
+    put_in_order(events);
     return events;
 }
 

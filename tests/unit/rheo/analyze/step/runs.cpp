@@ -16,7 +16,7 @@ namespace {
 
 constexpr double close_enough = 1e-9;
 
-/// Steps one after the other, each drawn anew with the same costs.
+/// Consecutive steps with the same costs.
 struct drawn_run {
     modelled_step step;
     std::vector<trace_event> events;
