@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of a Chakra trace per second, written and read: the computations, messages and reductions of a pipeline's rank, in memory.
+// Nodes of a Chakra trace per second, written and read: the computations, messages and reductions of a pipeline's rank, in memory; and the export of a
+// step of 10,000 ranks.
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include "rheo/model/gpt.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/plan/reduction_units.hpp"
+#include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/simulate/chakra/execution_nodes.hpp"
+#include "rheo/simulate/chakra/execution_order.hpp"
+#include "rheo/simulate/chakra/step_programs.hpp"
+#include "rheo/simulate/chakra/work_sizes.hpp"
+#include "rheo/simulate/chakra/write_execution.hpp"
 #include "rheo/trace/chakra/dependencies.hpp"
 #include "rheo/trace/chakra/reader.hpp"
 #include "rheo/trace/chakra/writer.hpp"
@@ -96,6 +108,44 @@ void read_and_resolve(benchmark::State& state)
     state.SetItemsProcessed(static_cast<std::int64_t>(nodes) * state.iterations());
 }
 
+/// The step of 1,250 pipelines of 8 ranks, 32 microbatches each: a GPT of 64 blocks on 10,000 ranks.
+void export_step(benchmark::State& state)
+{
+    auto const pipelines = static_cast<int>(state.range(0));
+    auto const model = gpt_model({.vocabulary = 50257, .context = 1024, .width = 1024, .heads = 16, .blocks = 62});
+    auto const layers = static_cast<int>(model.layers.size());
+    plan p{};
+    p.schedule = one_f_one_b{};
+    for (int i = 0; i < pipelines; ++i) {
+        pipeline_instance pipeline;
+        for (int s = 0; s < 8; ++s) {
+            pipeline.cuts.push_back(layer_id{s * layers / 8});
+            pipeline.stages.push_back({rank_id{i * 8 + s}});
+        }
+        pipeline.cuts.push_back(layer_id{layers});
+        p.pipelines.push_back(pipeline);
+    }
+    p.work = deal(std::vector<int>(static_cast<std::size_t>(pipelines), 32));
+    auto const units = reduction_units(state_of(model), layers);
+    std::int64_t written = 0;
+    std::size_t bytes = 0;
+    for (auto _ : state) {
+        auto const step = *step_programs_of(p, units, layers);
+        auto const sizes = sizes_of(p, model, {.sequences = 1, .tokens = 1024}, bf16);
+        auto const order = order_execution(step, pipelines * 8);
+        for (std::size_t i = 0; i < step.ranks.size(); ++i) {
+            for (std::size_t k = 0; k < step.ranks[i].size(); ++k) {
+                auto const made = execution_nodes(step, sizes, order, {i, k}, static_cast<std::size_t>(pipelines) * 8);
+                write_execution([&](std::string_view piece) { bytes += piece.size(); }, step.ranks[i][k], array_view{made});
+                written += static_cast<std::int64_t>(made.size());
+            }
+        }
+    }
+    state.SetItemsProcessed(written);
+    state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+}
+
+BENCHMARK(export_step)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
 BENCHMARK(write);
 BENCHMARK(read);
 BENCHMARK(read_and_resolve);

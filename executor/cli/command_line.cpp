@@ -256,15 +256,25 @@ void command_line::add_records()
 
 void command_line::add_trace()
 {
-    auto& command = *app.add_subcommand("trace", "Check Chakra execution traces.");
-    command.callback([this] { chosen = [this] { return check_traces(trace_check_); }; });
-    command.add_option("action", "check: whether every consumer takes the traces, and whether they end or hang.")
+    auto& command = *app.add_subcommand("trace", "Export, compare and check Chakra execution traces.");
+    command.callback([this] { chosen = [this] { return chakra_traces(trace_); }; });
+    command
+        .add_option("action", trace_.action,
+                    "check: whether every consumer takes the traces, and whether they end or hang. export: write the step of a plan, or of a run with its "
+                    "times. diff: the first difference of two sets.")
         ->required()
-        ->check(CLI::IsMember({"check"}))
+        ->check(CLI::IsMember({"check", "export", "diff"}))
         ->type_name("ACTION");
-    command.add_option("prefix", trace_check_.prefix, "Traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups.")
+    command
+        .add_option("from", trace_.from,
+                    "check, diff: PREFIX of the traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups. export: plan.json or a run "
+                    "folder.")
         ->required()
-        ->type_name("PREFIX");
+        ->type_name("PATH");
+    command.add_option("--chakra", trace_.chakra, "export: prefix of the files to write.")->type_name("PREFIX");
+    command.add_option("--config", trace_.config, "export: the config of a plan.")->type_name("FILE");
+    command.add_option("--step", trace_.step, "export: step of a run. Default: its last whole one.")->check(CLI::NonNegativeNumber);
+    command.add_flag("--times", trace_.times, "diff: compare times, too.");
 }
 
 void command_line::add_analyze()
@@ -272,10 +282,12 @@ void command_line::add_analyze()
     auto& command = *app.add_subcommand("analyze", "Say what the ranks of a job wait for, from the traces of a run or of PyTorch's profiler.");
     command.callback([this] { chosen = [this] { return analyze_traces(analyze_); }; });
     command
-        .add_option("traces", analyze_.traces,
-                    "A run folder, two of them to compare, or traces of PyTorch's profiler in JSON, one per rank, plain or packed by gzip.")
+        .add_option(
+            "traces", analyze_.traces,
+            "A run folder, two of them to compare, the prefix of Chakra execution traces with times, or traces of PyTorch's profiler in JSON, one per rank. "
+            "Files may be packed by gzip.")
         ->required()
-        ->type_name("RUN|FILE");
+        ->type_name("RUN|PREFIX|FILE");
     command.add_option("--csv", analyze_.csv, "Write a row per rank.")->type_name("FILE");
     command.add_option("--page", analyze_.page, "Write the analysis as one HTML page.")->type_name("FILE");
     command.add_flag("--json", analyze_.json, "Print the analysis as JSON.");

@@ -35,7 +35,7 @@ private:
     reshape_options reshape_;
     convert_options convert_;
     simulate_options simulate_;
-    trace_check_options trace_check_;
+    trace_options trace_;
     analyze_options analyze_;
     reference_options reference_;
 

@@ -3,6 +3,8 @@
 
 // The commands of `rheo`. Each returns the process's exit code, or throws an exit_error that carries it (rheo/units/exit_code.hpp).
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -120,8 +122,13 @@ struct simulate_options {
     bool json = false;
 };
 
-struct trace_check_options {
-    std::string prefix;  ///< of the files PREFIX.0.et, PREFIX.1.et, ...
+struct trace_options {
+    std::string action;                ///< check, export, diff
+    std::vector<std::string> from;     ///< prefixes; export: plan.json, or a run folder
+    std::string config;                ///< export: of a plan
+    std::string chakra;                ///< export: prefix of the files that are written
+    std::optional<std::int64_t> step;  ///< export: of a run; none: its last whole step
+    bool times = false;                ///< diff: compare them, too
 };
 
 struct analyze_options {
@@ -147,7 +154,7 @@ int convert_checkpoint(convert_options const& options);
 int simulate(simulate_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
-int check_traces(trace_check_options const& options);
+int chakra_traces(trace_options const& options);
 int analyze_traces(analyze_options const& options);
 int write_reference(reference_options const& options);
 

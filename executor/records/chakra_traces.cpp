@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "executor/config/strict_json.hpp"
+#include "executor/records/record_files.hpp"
 #include "executor/records/trace_file.hpp"
 #include "rheo/trace/chakra/read_rank.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -32,8 +33,26 @@ std::uint64_t group_name(std::string const& key)
     return name;
 }
 
-std::vector<chakra_group> read_groups(std::string const& path, std::int32_t ranks)
+}  // namespace
+
+std::string chakra_file(std::string const& prefix, std::int32_t rank) { return fmt::format("{}.{}.et", prefix, rank); }
+
+std::int32_t chakra_ranks(std::string const& prefix)
 {
+    std::error_code error;
+    std::int32_t ranks = 0;
+    while (std::filesystem::exists(chakra_file(prefix, ranks), error)) {
+        ++ranks;
+    }
+    if (ranks == 0) {
+        throw exit_error{exit_code::bad_data, fmt::format("{}: no such file; traces are PREFIX.0.et, PREFIX.1.et, ...", chakra_file(prefix, 0))};
+    }
+    return ranks;
+}
+
+std::vector<chakra_group> read_chakra_groups(std::string const& prefix, std::int32_t ranks)
+{
+    auto const path = prefix + ".groups.json";
     std::error_code error;
     if (!std::filesystem::exists(path, error)) {
         return {};
@@ -49,8 +68,6 @@ std::vector<chakra_group> read_groups(std::string const& path, std::int32_t rank
         throw exit_error{exit_code::bad_data, fmt::format("{}: {}", path, wrong.what())};
     }
 }
-
-}  // namespace
 
 std::vector<chakra_group> parse_chakra_groups(std::string_view text, std::int32_t ranks)
 {
@@ -78,23 +95,30 @@ std::vector<chakra_group> parse_chakra_groups(std::string_view text, std::int32_
     return groups;
 }
 
+void write_chakra_groups(std::string const& prefix, std::vector<chakra_group> const& groups)
+{
+    auto const path = prefix + ".groups.json";
+    if (groups.empty()) {
+        std::error_code error;
+        std::filesystem::remove(path, error);
+        return;
+    }
+    nlohmann::ordered_json json;
+    for (auto const& group : groups) {
+        json[std::to_string(group.name)] = group.ranks;
+    }
+    write_whole(path, json.dump() + '\n');
+}
+
 chakra_trace_set read_chakra_traces(std::string const& prefix)
 {
-    auto const path_of = [&](std::int32_t rank) { return fmt::format("{}.{}.et", prefix, rank); };
-    std::error_code error;
-    std::int32_t ranks = 0;
-    while (std::filesystem::exists(path_of(ranks), error)) {
-        ++ranks;
-    }
-    if (ranks == 0) {
-        throw exit_error{exit_code::bad_data, fmt::format("{}: no such file; traces are PREFIX.0.et, PREFIX.1.et, ...", path_of(0))};
-    }
+    auto const ranks = chakra_ranks(prefix);
     chakra_trace_set traces;
-    traces.groups = with_all_ranks(read_groups(prefix + ".groups.json", ranks), ranks);
+    traces.groups = with_all_ranks(read_chakra_groups(prefix, ranks), ranks);
     for (std::int32_t rank = 0; rank < ranks; ++rank) {
-        auto read = read_rank(trace_file{path_of(rank)}, {rank, ranks, traces.groups});
+        auto read = read_rank(trace_file{chakra_file(prefix, rank)}, {rank, ranks, traces.groups});
         if (!read) {
-            throw exit_error{exit_code::bad_data, fmt::format("{}: {}", path_of(rank), read.error())};
+            throw exit_error{exit_code::bad_data, fmt::format("{}: {}", chakra_file(prefix, rank), read.error())};
         }
         traces.ranks.push_back(*std::move(read));
     }

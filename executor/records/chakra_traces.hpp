@@ -12,8 +12,20 @@
 
 namespace rheo::inline v0 {
 
+/// PREFIX.RANK.et
+std::string chakra_file(std::string const& prefix, std::int32_t rank);
+
+/// How many files there are, from that of rank 0 on. @throws exit_error (bad data) when there is none
+std::int32_t chakra_ranks(std::string const& prefix);
+
 /// {"1": [0, 2], "2": [1, 3]}: names are whole numbers above 0, members ranks. @returns ascending by name  @throws json_error
 std::vector<chakra_group> parse_chakra_groups(std::string_view text, std::int32_t ranks);
+
+/// The groups of PREFIX.groups.json, by name; none where there is no such file. @throws exit_error (bad data)
+std::vector<chakra_group> read_chakra_groups(std::string const& prefix, std::int32_t ranks);
+
+/// Writes PREFIX.groups.json; where there are no groups, one that is there is removed. @throws exit_error (environment)
+void write_chakra_groups(std::string const& prefix, std::vector<chakra_group> const& groups);
 
 /// All files of a job, each under the contract of consumers. @throws exit_error (bad data) with the file and what is wrong
 chakra_trace_set read_chakra_traces(std::string const& prefix);

@@ -168,7 +168,8 @@ fs::path set_run_aside(fs::path const& folder)
         }
     }
     for (auto const& entry : fs::directory_iterator(folder, error)) {
-        if (auto const name = entry.path().filename(); name.string().starts_with("reshape-")) {  // an answer; a request stays for the next run
+        auto const name = entry.path().filename();
+        if (name.string().starts_with("reshape-") || name.string().starts_with("plan-")) {  // an answer; a request stays for the next run
             names.push_back(name);
         }
     }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -18,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/config/toml.hpp"
+#include "executor/plan/plan_json.hpp"
 #include "executor/records/metrics_log.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/records/recorded_memory.hpp"
@@ -65,6 +67,8 @@ void begin_run_folder(std::string const& folder, run_config const& config, bool 
     make_record_folder(folder + "/ranks");
     write_whole(folder + "/config.toml", to_toml(config));
 }
+
+std::string plan_since(std::string const& folder, generation_id since) { return fmt::format("{}/plan-{}.json", folder, since.value); }
 
 struct records::impl {
     std::string folder;
@@ -211,6 +215,13 @@ void records::recovery(recovery_record const& record)
     impl_->flush_trace();
     impl_->recoveries.push_back(record);
     impl_->write(to_json(record), recovery_line(record));
+}
+
+void records::in_force(plan const& p, generation_id since)
+{
+    if (impl_->is_reporter) {
+        std::ofstream{plan_since(impl_->folder, since)} << format_members(to_json(p));  // a job goes on without it
+    }
 }
 
 void records::note(std::string_view message) { impl_->write({{"kind", "note"}, {"message", message}}, std::string{message}); }

@@ -8,6 +8,7 @@
 //   config.toml            the effective config
 //   ranks/<r>.json         process id and host of each rank; its memory when it has ended in order
 //   plan.json, command     the plan that it began with; where no loss is survived, the line that continues
+//   plan-<g>.json          the plan since generation g
 //   metrics.jsonl          one object per line, "kind": start, step, redo, evaluation, recovery, checkpoint, note, end; undone: a step, redo or
 //                          evaluation ("was") that a later start went back behind. So each step is there once, each end belongs to the start before it
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
@@ -24,6 +25,7 @@
 #include "executor/config/config.hpp"
 #include "executor/records/record_files.hpp"
 #include "rheo/plan/memory_parts.hpp"
+#include "rheo/plan/plan.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/trace/event.hpp"
@@ -34,6 +36,9 @@ namespace rheo::inline v0 {
 /// Makes the folder and writes the effective config; a run that continues loses its report, which it will write again. One rank
 /// calls it before any rank makes its `records`. @pre goes_on, or an earlier run was set aside (executor/records/earlier_run.hpp). @throws exit_error
 void begin_run_folder(std::string const& folder, run_config const& config, bool resumes = false);
+
+/// The file with the plan that was in force since a generation.
+std::string plan_since(std::string const& folder, generation_id since);
 
 /// A launch begins to train, or the job goes back to a checkpoint.
 struct start_record {
@@ -142,6 +147,7 @@ public:
     void step(step_record const& record);  ///< committed or redone; also flushes this rank's trace
     void evaluation(evaluation_record const& record);
     void recovery(recovery_record const& record);
+    void in_force(plan const& p, generation_id since);  ///< reporter: plan-<since>.json
     void checkpoint(checkpoint_record const& record);
     void note(std::string_view message);       ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
     void alone(std::string_view message);      ///< a note that only this rank has; a rank that is not the reporter prints it as an error

@@ -195,6 +195,17 @@ run_folder read_run_folder(std::string const& folder, traces with)
     return run;
 }
 
+plan plan_of_generation(std::string const& folder, generation_id generation)
+{
+    auto const path = plan_since(folder, generation);
+    if (!fs::exists(path)) {
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("'{}': there is no plan of generation {}; expected {}, which a run writes after each change of its members", folder,
+                                     generation.value, path)};
+    }
+    return read_plan_file(path, find_schedule_or_name);
+}
+
 ended_run read_report(std::string const& path)
 {
     try {

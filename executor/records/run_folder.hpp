@@ -37,6 +37,9 @@ enum class traces : unsigned char { read, leave };
 /// Reads all of it. @throws exit_error when the folder holds no run; exit_error; exit_error for its config.toml and plan.json
 run_folder read_run_folder(std::string const& folder, traces with = traces::read);
 
+/// The plan of a run's steps in a generation. @throws exit_error when the run has not kept it
+plan plan_of_generation(std::string const& folder, generation_id generation);
+
 /// report.json, or another file with what it holds. @throws exit_error
 ended_run read_report(std::string const& path);
 

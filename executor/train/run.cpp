@@ -91,6 +91,7 @@ void say_first(records& record, run_config const& config, plan const& first, mpi
         return;
     }
     std::ofstream{config.run.folder + "/plan.json"} << format_members(to_json(first));
+    record.in_force(first, members.id);
     if (stops_on_signals) {
         record.note(how_to_stop(static_cast<int>(members.members.size())));
     }

@@ -227,7 +227,7 @@ protocol_event trainer::perform(merge_staging const&)
     if (state_.now.step.value < job_->config.train.steps) {
         account.pairs_of_step = static_cast<std::int64_t>(job_->state.uses.size()) * job_->items();
     }
-    recovery_.merged(next, account);
+    recovery_.merged(next, where, account);
     return merged{};
 }
 

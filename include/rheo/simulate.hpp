@@ -1,8 +1,15 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Rehearsals on modelled time: a step, a step that loses ranks, messages and collectives on a network, a job on nodes that come and go.
+// Rehearsals on modelled time: a step, a step that loses ranks, messages and collectives on a network, a job on nodes that come and go; and the steps of
+// plans as Chakra execution traces.
 
+#include "rheo/simulate/chakra/execution_node.hpp"
+#include "rheo/simulate/chakra/execution_nodes.hpp"
+#include "rheo/simulate/chakra/execution_order.hpp"
+#include "rheo/simulate/chakra/step_programs.hpp"
+#include "rheo/simulate/chakra/work_sizes.hpp"
+#include "rheo/simulate/chakra/write_execution.hpp"
 #include "rheo/simulate/collectives/chunks.hpp"
 #include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/collectives/collective_time.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rheo analyze`: what the ranks of a job wait for, from the traces of a run of rheo or of PyTorch's profiler.
+// `rheo analyze`: what the ranks of a job wait for, from the traces of a run of rheo or of PyTorch's profiler, or from Chakra execution traces.
 
 #include <filesystem>
 #include <string>
@@ -10,6 +10,7 @@
 #include "executor/cli/analyze/run/analyzed_run.hpp"
 #include "executor/cli/analyze/run/compared_runs.hpp"
 #include "executor/cli/commands.hpp"
+#include "executor/records/chakra_traces.hpp"
 #include "executor/records/record_files.hpp"
 
 namespace rheo::cli {
@@ -41,7 +42,8 @@ int analyze_traces(analyze_options const& options)
     if (traces.size() == 2 && is_folder(traces.front()) && is_folder(traces.back())) {
         return show(compared_runs{analyze_run_folder(traces.front()), analyze_run_folder(traces.back())}, options);
     }
-    return show(analyze_files(options.traces), options);
+    bool const is_prefix = traces.size() == 1 && !std::filesystem::exists(traces.front()) && std::filesystem::exists(chakra_file(traces.front(), 0));
+    return show(is_prefix ? analyze_prefix(traces.front()) : analyze_files(traces), options);
 }
 
 }  // namespace rheo::cli

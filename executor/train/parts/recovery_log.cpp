@@ -77,22 +77,23 @@ void recovery_log::regroups(generation_id generation, step_id step, std::span<ra
     open_->ranks = static_cast<int>(members.size());
 }
 
-void recovery_log::merged(membership_plan const& plan, merge_account const& account)
+void recovery_log::merged(membership_plan const& members, plan in_force, merge_account const& account)
 {
     merged_at_ = clock_.now();
     if (!open_) {
         return;
     }
+    in_force_ = std::move(in_force);
     auto& r = *open_;
     r.change += std::exchange(change_, {});
-    r.pipelines = static_cast<int>(plan.pipelines.size());
-    r.copied = plan.copies.certificate.moved.value + copied_for_departing_;
+    r.pipelines = static_cast<int>(members.pipelines.size());
+    r.copied = members.copies.certificate.moved.value + copied_for_departing_;
     copied_for_departing_ = account.goes_on ? r.copied : bytes{};
-    r.message = plan.message;
+    r.message = members.message;
     r.moved = account.moved;
     r.pairs_missing = r.pairs_total = 0;  // a record that opened before an earlier merge, which was not settled, has its numbers
     if (account.pairs_of_step) {
-        for (auto const& use : plan.salvage.missing) {
+        for (auto const& use : members.salvage.missing) {
             r.pairs_missing += use.done.size();
         }
         r.pairs_total = *account.pairs_of_step;
@@ -107,6 +108,7 @@ recovery_record recovery_log::close(seconds first_instruction, std::int64_t comm
     open_->communicators = communicators;
     open_->memory = resident_memory();
     record_->recovery(*open_);
+    record_->in_force(in_force_, open_->generation);
     copied_for_departing_ = {};
     return *std::exchange(open_, std::nullopt);
 }

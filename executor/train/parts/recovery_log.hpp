@@ -48,7 +48,8 @@ public:
     void shrunk(generation_id generation, step_id step, attempt_id attempt, std::span<rank_id const> members, std::span<rank_id const> departed);
     /// Places change between two steps without a loss. @param change settings of the new plan; empty: spares join
     void regroups(generation_id generation, step_id step, std::span<rank_id const> members, std::string const& change);
-    void merged(membership_plan const& plan, merge_account const& account);
+    /// @param in_force the plan of a whole step from here on
+    void merged(membership_plan const& members, plan in_force, merge_account const& account);
     seconds merged_at() const { return merged_at_; }
 
     /// @param first_instruction from the merge to it; 0: there was none  @pre a record is open  @returns what was recorded
@@ -61,6 +62,7 @@ private:
     launch_clock clock_;
     std::optional<recovery_record> open_;
     std::string change_;           ///< of the plan, not merged yet
+    plan in_force_;                ///< since the last merge of the open record
     std::vector<rank_id> before_;  ///< members when it began
     seconds progress_;             ///< when this rank last got something done
     seconds merged_at_;

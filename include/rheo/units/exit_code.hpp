@@ -28,7 +28,7 @@ struct exit_code_meaning {
 
 inline constexpr auto exit_codes = std::to_array<exit_code_meaning>({
     {exit_code::done, "done"},
-    {exit_code::not_ended, "`rheo train --ended`: the run has not ended"},
+    {exit_code::not_ended, "`rheo train --ended`: the run has not ended; `rheo trace diff`: the traces differ"},
     {exit_code::usage, "usage or config"},
     {exit_code::impossible_plan, "impossible plan"},
     {exit_code::bad_data, "bad data, checkpoint or record"},

@@ -24,6 +24,9 @@ struct analyzed_job {
 /// Reads a trace per rank. @throws exit_error
 analyzed_job analyze_files(std::vector<std::string> const& files);
 
+/// Reads a set of Chakra execution traces with times. @throws exit_error
+analyzed_job analyze_prefix(std::string const& prefix);
+
 /// What the ranks wait for most, in one line.
 std::string answer_of(analyzed_job const& job);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of PyTorch's profiler, one per rank.
+// Traces of PyTorch's profiler, one per rank, or a set of Chakra execution traces.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "executor/cli/analyze/device/analyzed_job.hpp"
+#include "executor/records/chakra_profile.hpp"
+#include "executor/records/chakra_traces.hpp"
 #include "executor/records/kineto/kineto_reader.hpp"
 #include "executor/records/trace_file.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -62,6 +64,25 @@ analyzed_job read_job(std::vector<std::string> const& files)
 }
 
 }  // namespace
+
+analyzed_job analyze_prefix(std::string const& prefix)
+{
+    analyzed_job job;
+    auto const ranks = chakra_ranks(prefix);
+    for (std::int32_t rank = 0; rank < ranks; ++rank) {
+        auto profile = read_chakra_profile(chakra_file(prefix, rank), rank_id{rank});
+        job.left_out += profile.left_out;
+        if (!profile.trace.events.empty()) {  // a lost rank has no nodes
+            job.files.push_back(chakra_file(prefix, rank));
+            job.traces.push_back(std::move(profile.trace));
+        }
+    }
+    if (job.traces.empty()) {
+        throw exit_error{exit_code::bad_data, fmt::format("{}: no node has a time, so there is nothing to analyze; expected traces of a run", prefix)};
+    }
+    job.analysis = analyze(array_view<rank_trace const>{job.traces});
+    return job;
+}
 
 analyzed_job analyze_files(std::vector<std::string> const& files)
 {

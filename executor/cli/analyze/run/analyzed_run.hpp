@@ -17,7 +17,8 @@ namespace rheo::cli {
 struct analyzed_run {
     std::string folder;
     run_folder run;
-    recorded_run steps;  ///< of its events
+    seconds clocks_apart;  ///< of the hosts, before they were aligned
+    recorded_run steps;    ///< of its events
     run_analysis analysis;
     std::vector<seconds> layer_times;  ///< by kind of layer, forwards and backwards; empty: not known
     std::vector<rank_pace> paces;

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "executor/config/config.hpp"
+#include "rheo/analyze/step/host_clocks.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
@@ -25,6 +28,28 @@ generation_id longest_generation(recorded_run const& run)
         counts.back().first += step.whole ? 1 : 0;
     }
     return std::max_element(counts.begin(), counts.end(), [](auto const& a, auto const& b) { return a.first < b.first; })->second;
+}
+
+/// Puts the times of ranks on several hosts on one clock. @returns how far the clocks were apart
+seconds align_hosts(run_folder& run)
+{
+    std::map<std::string, int> numbers;
+    hosts_of_ranks hosts;
+    for (auto const& one : run.ranks) {
+        auto const rank = one.value("rank", 0);
+        if (rank >= 0 && rank < 1 << 20) {
+            auto const host = numbers.try_emplace(one.value("host", ""), static_cast<int>(numbers.size())).first->second;
+            hosts.resize(std::max(hosts.size(), static_cast<std::size_t>(rank) + 1));
+            hosts[static_cast<std::size_t>(rank)] = host;
+        }
+    }
+    auto const clocks = host_clocks(array_view<trace_event const>{run.events}, array_view<int const>{hosts});
+    auto const [least, most] = std::minmax_element(clocks.begin(), clocks.end());
+    auto const apart = *most - *least;
+    if (apart > seconds{}) {
+        align_clocks(run.events, array_view<int const>{hosts}, array_view<seconds const>{clocks});
+    }
+    return apart;
 }
 
 }  // namespace
@@ -52,6 +77,7 @@ analyzed_run analyze_run_folder(std::string const& folder)
     if (job.run.events.empty()) {
         throw exit_error{exit_code::bad_data, fmt::format("'{}' has no traces to analyze; run.trace = true records them", folder)};
     }
+    job.clocks_apart = align_hosts(job.run);
     job.steps = recorded_steps(array_view<trace_event const>{job.run.events});
     if (std::none_of(job.steps.steps.begin(), job.steps.steps.end(), [](recorded_step const& step) { return step.whole; })) {
         throw exit_error{exit_code::bad_data, fmt::format("'{}' has no whole step in its traces; expected at least one", folder)};

@@ -100,6 +100,7 @@ std::string json_of(analyzed_run const& job)
             {{"from", link.from.value}, {"to", link.to.value}, {"messages", link.messages}, {"waited", link.waited}, {"exposed_s", link.exposed.count}});
     }
     all["unmatched"] = a.unmatched;
+    all["clocks_apart_s"] = job.clocks_apart.count;
     all["left_out"] = job.run.left_out;
     return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

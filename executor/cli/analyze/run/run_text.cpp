@@ -116,6 +116,9 @@ std::vector<std::string> notes_of(analyzed_run const& job)
     if (a.unmatched > 0) {
         notes.push_back(fmt::format("{} messages were received whose sending is not recorded", a.unmatched));
     }
+    if (job.clocks_apart > seconds{}) {
+        notes.push_back(fmt::format("clocks of hosts were up to {} apart and are aligned by the ends of votes", time_text(job.clocks_apart)));
+    }
     for (auto const& message : job.run.left_out) {
         notes.push_back(fmt::format("left out: {}", message));
     }

@@ -123,6 +123,35 @@ TEST_CASE("analyze_run: a slow rank is named with its computations")
     expect_screen(run_rheo(folder, "analyze run").out);
 }
 
+TEST_CASE("analyze_run: clocks of hosts are aligned")
+{
+    temporary_folder const folder;
+    write_run(folder, [](modelled_step&) {});
+    auto const together = analyzed(folder);
+    for (int rank = 0; rank < 4; ++rank) {
+        auto const name = std::to_string(rank);
+        folder.write("run/ranks/" + name + ".json", json{{"rank", rank}, {"host", rank < 2 ? "left" : "right"}}.dump());
+        auto const path = "run/trace/rank-" + name + ".jsonl";
+        std::string shifted;
+        for (auto const& line : test::split(folder.read(path), '\n')) {
+            trace_event e{};
+            if (read_json_line(line, e).empty()) {
+                e.start += seconds{rank < 2 ? 0.0 : 0.5};
+                e.end += seconds{rank < 2 ? 0.0 : 0.5};
+                shifted += json_line{e}.text();
+            }
+        }
+        folder.write(path, shifted);
+    }
+    auto const apart = analyzed(folder);
+    CHECK(apart.at("clocks_apart_s").get<double>() == Approx(0.5));
+    CHECK(together.at("clocks_apart_s") == 0.0);
+    CHECK(apart.at("findings").empty());
+    CHECK(apart.at("steps").at("span_s").get<double>() == Approx(together.at("steps").at("span_s").get<double>()));
+    CHECK_THAT(run_rheo(folder, "analyze run").out,
+               Catch::Matchers::ContainsSubstring("clocks of hosts were up to 500 ms apart and are aligned by the ends of votes"));
+}
+
 TEST_CASE("analyze_run: a slow step is named with its rank")
 {
     temporary_folder const folder;

@@ -53,7 +53,7 @@ TEST_CASE("recovery_log: one loss is one record, phase by phase")
     log.also_took(&recovery_record::copy, {90.0});
     log.also_took(&recovery_record::copy, {90.0});
     log.shrunk(generation_id{2}, step_id{7}, attempt_id{1}, ranks({0, 3}), {});
-    log.merged(plan_that_copies(4096, 3), {.moved = {512}, .pairs_of_step = 20, .goes_on = false});
+    log.merged(plan_that_copies(4096, 3), plan{}, {.moved = {512}, .pairs_of_step = 20, .goes_on = false});
     log.close({0.25}, 6);
     CHECK_FALSE(log.is_open());
     CHECK(log.recoveries() == 1);
@@ -82,7 +82,7 @@ TEST_CASE("recovery_log: detection counts from the last progress")
     CHECK(log.last_progress() >= seconds{100.0});
     log.peer_lost(ranks({0, 1}));
     log.shrunk(generation_id{2}, step_id{1}, attempt_id{}, ranks({0}), {});
-    log.merged(plan_that_copies(0, 0), {});
+    log.merged(plan_that_copies(0, 0), plan{}, {});
     log.close({}, 2);
     CHECK(kept.of_kind("recovery").front()["detect_s"] < 50.0);
 }
@@ -93,10 +93,10 @@ TEST_CASE("recovery_log: nothing is kept where no record is open")
     recovery_log log{kept.record, launched_before({100.0})};
     log.took(&recovery_record::plan, {0.0});
     log.also_took(&recovery_record::copy, {0.0});
-    log.merged(plan_that_copies(4096, 1), {.moved = {1}, .pairs_of_step = 5, .goes_on = true});
+    log.merged(plan_that_copies(4096, 1), plan{}, {.moved = {1}, .pairs_of_step = 5, .goes_on = true});
     CHECK(log.merged_at() >= seconds{100.0});
     log.regroups(generation_id{3}, step_id{4}, ranks({0, 1, 2}), "");
-    log.merged(plan_that_copies(1, 0), {});
+    log.merged(plan_that_copies(1, 0), plan{}, {});
     log.close({}, 2);
     auto const r = kept.of_kind("recovery").front();
     CHECK((r["plan_s"] == 0.0 && r["copy_s"] == 0.0 && r["copied_bytes"] == 1 && r["pairs_total"] == 0));
@@ -109,13 +109,13 @@ TEST_CASE("recovery_log: a departure and its shrink are one record")
     recovery_log log{kept.record, launched_before({1.0})};
     auto const members = ranks({0, 1, 2, 3});
     log.open(members);
-    log.merged(plan_that_copies(1000, 0), {.moved = {0}, .pairs_of_step = {}, .goes_on = true});
+    log.merged(plan_that_copies(1000, 0), plan{}, {.moved = {0}, .pairs_of_step = {}, .goes_on = true});
     log.shrunk(generation_id{2}, step_id{5}, attempt_id{}, ranks({0, 1, 2}), ranks({3}));
     log.shrunk(generation_id{3}, step_id{5}, attempt_id{}, ranks({0, 2}), {});  // and one is lost before the record is closed
-    log.merged(plan_that_copies(24, 0), {});
+    log.merged(plan_that_copies(24, 0), plan{}, {});
     log.close({}, 2);
     log.open(members);
-    log.merged(plan_that_copies(7, 0), {});
+    log.merged(plan_that_copies(7, 0), plan{}, {});
     log.close({}, 2);
     auto const lines = kept.of_kind("recovery");
     REQUIRE(lines.size() == 2);
