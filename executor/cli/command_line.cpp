@@ -284,7 +284,7 @@ void command_line::add_analyze()
     command
         .add_option(
             "traces", analyze_.traces,
-            "A run folder, two of them to compare, the prefix of Chakra execution traces with times, or traces of PyTorch's profiler in JSON, one per rank. "
+            "A run folder, two of them to compare, plan.json and a run, the prefix of Chakra execution traces with times, or traces of PyTorch's profiler in JSON, one per rank. "
             "Files may be packed by gzip.")
         ->required()
         ->type_name("RUN|PREFIX|FILE");

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,11 @@ int analyze_traces(analyze_options const& options)
     }
     if (traces.size() == 2 && is_folder(traces.front()) && is_folder(traces.back())) {
         return show(compared_runs{analyze_run_folder(traces.front()), analyze_run_folder(traces.back())}, options);
+    }
+    if (traces.size() == 2 && is_folder(traces.back()) && std::filesystem::is_regular_file(traces.front())) {
+        auto run = analyze_run_folder(traces.back());
+        auto planned = planned_run(traces.front(), run);
+        return show(compared_runs{std::move(planned), std::move(run)}, options);
     }
     bool const is_prefix = traces.size() == 1 && !std::filesystem::exists(traces.front()) && std::filesystem::exists(chakra_file(traces.front(), 0));
     return show(is_prefix ? analyze_prefix(traces.front()) : analyze_files(traces), options);

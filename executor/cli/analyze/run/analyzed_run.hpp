@@ -31,6 +31,9 @@ std::vector<int> layer_kinds(model_description const& model);
 /// Reads the run folder and analyzes its steps. @throws exit_error when it is none, or has no steps in its traces
 analyzed_run analyze_run_folder(std::string const& folder);
 
+/// The step of a plan at the rates of a run. @throws exit_error when it is no plan for the run's model
+analyzed_run planned_run(std::string const& path, analyzed_run const& measured);
+
 /// What a run's time is lost to, where it is worth a word. @pre all else is known
 std::vector<finding> findings_of(analyzed_run const& job);
 

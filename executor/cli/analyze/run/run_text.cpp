@@ -131,8 +131,8 @@ std::string answer_of(analyzed_run const& job)
 {
     auto const& a = job.analysis;
     if (job.findings.empty()) {
-        return fmt::format("nothing stands out: {} steps of {} in the median, of which the schedule makes {:.0f} %", a.times.count, time_text(a.times.median),
-                           100.0 * (a.breakdown.schedule / a.span));
+        return fmt::format("nothing stands out: {} {} of {} in the median, of which the schedule makes {:.0f} %", a.times.count,
+                           a.times.count == 1 ? "step" : "steps", time_text(a.times.median), 100.0 * (a.breakdown.schedule / a.span));
     }
     auto const answer = fmt::format("{}: {}", job.findings.front().name, job.findings.front().message);
     auto const others = job.findings.size() - 1;

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "executor/plan/plan_json.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/pipeline/split_batch.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
@@ -27,14 +28,19 @@ constexpr microbatch_shape shape{.sequences = 2, .tokens = 16};
 constexpr modelled_machine machine{{1e9}, {1e10}, {microseconds(1.0), {1e10}}, microseconds(5.0)};
 
 /// Two equal pipelines of two stages, five layers.
-modelled_step usual_step()
+plan usual_plan()
 {
-    auto const model = gpt_model({.vocabulary = 64, .context = 16, .width = 32, .heads = 4, .blocks = 3});
     plan p{one_f_one_b{}, {}, {}, {}};
     p.pipelines.push_back({{layer_id{0}, layer_id{3}, layer_id{5}}, {{rank_id{0}}, {rank_id{1}}}});
     p.pipelines.push_back({{layer_id{0}, layer_id{3}, layer_id{5}}, {{rank_id{2}}, {rank_id{3}}}});
     p.work = deal(std::vector{8, 8});
-    return step_of(p, model, shape, machine);
+    return p;
+}
+
+modelled_step usual_step()
+{
+    auto const model = gpt_model({.vocabulary = 64, .context = 16, .width = 32, .heads = 4, .blocks = 3});
+    return step_of(usual_plan(), model, shape, machine);
 }
 
 /// Writes a run of 20 steps. @param change of a step, before it is rehearsed
@@ -121,6 +127,29 @@ TEST_CASE("analyze_run: a slow rank is named with its computations")
     CHECK(found.at("ranks").at(3).at("slowness").get<double>() == Approx(1.3));
     CHECK(found.at("ranks").at(1).at("slowness").get<double>() == Approx(1.0));
     expect_screen(run_rheo(folder, "analyze run").out);
+}
+
+TEST_CASE("analyze_run: a plan is compared with its run")
+{
+    temporary_folder const folder;
+    write_run(folder, [](modelled_step& step) { step.pipelines[1].costs[1].forward = step.pipelines[1].costs[1].forward * 3.0; });
+    folder.write("plan.json", format_members(to_json(usual_plan())));
+    auto const shown = run_rheo(folder, "analyze plan.json run --json");
+    CAPTURE(shown.err);
+    REQUIRE(shown.exit_code == 0);
+    auto const found = json::parse(shown.out);
+    CHECK(found.at("step").at("after_s").get<double>() > 1.05 * found.at("step").at("before_s").get<double>());
+    CHECK_THAT(found.at("answer").get<std::string>(), Catch::Matchers::ContainsSubstring("rank 3 has"));
+    CHECK_THAT(run_rheo(folder, "analyze plan.json run").out,
+               Catch::Matchers::ContainsSubstring("plan.json at the rates of run: nothing stands out: 1 step of "));
+
+    auto other = usual_plan();
+    other.pipelines[1].cuts.back() = layer_id{4};
+    folder.write("other.json", format_members(to_json(other)));
+    auto const refused = run_rheo(folder, "analyze other.json run");
+    CHECK(refused.exit_code == 4);
+    CHECK_THAT(refused.err,
+               Catch::Matchers::ContainsSubstring("other.json: pipeline 1 has 4 layers, the model of run has 5; expected a plan for the same model"));
 }
 
 TEST_CASE("analyze_run: clocks of hosts are aligned")
