@@ -62,6 +62,9 @@ public:
     /// What it keeps: the gradient that the update reads, where that is in a buffer, and what sums are joined in.
     bytes buffer_bytes() const;
 
+    /// Of the integers that each holder puts in.
+    bytes sum_bytes() const { return {mine_.elements() * static_cast<std::int64_t>(mine_.sum_size())}; }
+
     reduction_unit const& unit() const { return *unit_; }
     bool posted() const { return posted_; }
 

@@ -136,7 +136,8 @@ void trainer::trace(activity kind, seconds start)
                          .step = state_.now.step,
                          .attempt = state_.now.attempt,
                          .start = start,
-                         .end = with_->clock.now()});
+                         .end = with_->clock.now(),
+                         .held = worker_ != nullptr ? worker_->held_activations() : bytes{}});
 }
 
 /// Which pipelines do not run the family that was asked for, and why.

@@ -24,6 +24,10 @@ worker::worker(job const& about, rank_services const& services, plan const& wher
     group_ = groups[static_cast<std::size_t>(place_.position)];
     auto const share = group_at(pipeline, place_.position, about.grid(), place_.member);
     auto const is_mine = [&](int number) { return pipeline.stages[static_cast<std::size_t>(number)] == group_; };
+    auto const boundary_with = [&](int other, int number, stage const& layers, std::size_t matrix) {
+        return is_mine(other) ? stage_boundary{}
+                              : boundary_between(pipeline, stage_id{number}, stage_id{other}, layers.own_rows(), layers.rows(), about.grid(), matrix);
+    };
     for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
         if (!is_mine(s)) {
             continue;
@@ -35,10 +39,12 @@ worker::worker(job const& about, rank_services const& services, plan const& wher
         if (s % chain > 0) {
             here.before = neighbours_in(pipeline, stage_id{s - 1}, here.layers->own_rows(), here.layers->rows(), about.grid());
             here.before_is_mine = is_mine(s - 1);
+            here.boundary_before = boundary_with(s - 1, s, *here.layers, here.layers->input_bytes());
         }
         if (s % chain + 1 < chain) {
             here.after = neighbours_in(pipeline, stage_id{s + 1}, here.layers->own_rows(), here.layers->rows(), about.grid());
             here.after_is_mine = is_mine(s + 1);
+            here.boundary_after = boundary_with(s + 1, s, *here.layers, here.layers->output_bytes());
         }
         here.layers->count_in(meter_);
         here.layers->recompute_into(recompute_buffers_);
@@ -252,6 +258,22 @@ void worker::show_energy()
     }
 }
 
+/// Of a message, of the one that is the input of a computation (but for its size), or the sums of a reduction.
+stage_boundary worker::exchanged_by(instruction i) const
+{
+    stage_boundary exchanged;
+    if (is_reduction(i.kind)) {
+        for (auto const* r : by_unit_[at(reduction_of(i))]) {
+            exchanged.size += r->sum_bytes();
+        }
+    } else if (auto const to = other_end_of(activity_of(i.kind)); to != 0) {
+        auto const& here = stages_.at(i.stage);
+        exchanged = to < 0 ? here.boundary_before : here.boundary_after;
+        exchanged.size = is_compute(i.kind) ? bytes{} : exchanged.size;
+    }
+    return exchanged;
+}
+
 /// What a row has for each item.
 void worker::begin_row(std::span<instruction const> row, std::span<microbatch_work const> work)
 {
@@ -333,6 +355,7 @@ void worker::run_row(std::vector<instruction> const& row, section const& in)
         with_->progress();
         for (auto const& each : done) {
             auto const drew = clocks_.ended(each, with_->clock.now() - began_, device_computes);
+            auto const exchanged = exchanged_by(each);
             with_->record.event({.rank = self_,
                                  .activity = activity_of(each.kind),
                                  .pipeline = place_.pipeline,
@@ -341,10 +364,13 @@ void worker::run_row(std::vector<instruction> const& row, section const& in)
                                  .generation = context.generation,
                                  .step = context.step,
                                  .attempt = context.attempt,
+                                 .peer = exchanged.peer,
                                  .start = began_,
                                  .end = with_->clock.now(),
                                  .clock = drew.clock,
-                                 .energy = drew.energy});
+                                 .energy = drew.energy,
+                                 .size = exchanged.size,
+                                 .held = is_work(each.kind) || is_local(each.kind) ? held_activations() : unknown_bytes});
         }
         show_energy();
         advance_reductions(in);

@@ -59,6 +59,9 @@ public:
     /// What it has in a section, part by part: reduced gradients, and what the last section held at most for its items.
     memory_parts measured_memory() const;
 
+    /// Activations that it holds now.
+    bytes held_activations() const { return meter_.held(); }
+
     /// Interprets a row that does `work`. `wanted` says whether the contribution of an item is to be added, `contributed` gets the
     /// uses of those that were, ascending, when an operation is complete, and `computed` is called once for each computation. An item is a microbatch, or slice j
     /// of microbatch m of k slices: m k + j.
@@ -85,7 +88,8 @@ private:
         std::unique_ptr<stage> layers;
         std::vector<stage_neighbour> before = {}, after = {};  ///< members of the stages beside it; none at the ends of a copy of the model
         bool before_is_mine = false, after_is_mine = false;
-        std::vector<todo> items = {};  ///< item -> what the row at hand has for it
+        stage_boundary boundary_before = {}, boundary_after = {};  ///< with the neighbours that are other ranks
+        std::vector<todo> items = {};                              ///< item -> what the row at hand has for it
     };
 
     using item_key = std::pair<int, int>;  ///< stage, item
@@ -136,6 +140,7 @@ private:
     void receive(std::vector<stage_neighbour> const& from, mpi::channel kind, int stage, int item, std::span<std::byte> matrix, inflight_item::tickets& tickets,
                  transport& by);
     void show_energy();
+    stage_boundary exchanged_by(instruction i) const;
     void finish(item_key key);
     inflight_item& item_of(item_key key, section const& in);
     void take_buffers(std::vector<instruction> const& row, section const& in);

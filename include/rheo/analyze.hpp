@@ -16,6 +16,7 @@
 #include "rheo/analyze/distribution.hpp"
 #include "rheo/analyze/step/bubble.hpp"
 #include "rheo/analyze/step/build_graph.hpp"
+#include "rheo/analyze/step/message_sizes.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/analyze/step/run_analysis.hpp"
 #include "rheo/analyze/step/slow_ranks.hpp"

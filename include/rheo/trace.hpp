@@ -12,4 +12,5 @@
 #include "rheo/trace/chrome.hpp"
 #include "rheo/trace/event.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "rheo/trace/message_flow.hpp"
 #include "rheo/trace/svg.hpp"

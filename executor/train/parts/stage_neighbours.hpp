@@ -12,6 +12,8 @@
 #include "rheo/pipeline/shares.hpp"
 #include "rheo/tensor/shard_grid.hpp"
 #include "rheo/topology/tagged_index.hpp"
+#include "rheo/trace/event.hpp"
+#include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
@@ -36,6 +38,33 @@ inline std::vector<stage_neighbour> neighbours_in(pipeline_instance const& pipel
         }
     }
     return found;
+}
+
+/// What this rank and the stage beside it exchange for each item, as traces say it.
+struct stage_boundary {
+    rank_id peer = no_rank;  ///< none where the rows of one of the two ranks go to several
+    bytes size{};            ///< of the rows that are both there and here
+
+    friend constexpr bool operator==(stage_boundary, stage_boundary) = default;
+};
+
+/// @param stage mine, and the one beside it  @param matrix bytes of all rows of an item
+inline stage_boundary boundary_between(pipeline_instance const& pipeline, stage_id stage, stage_id other, shard_range mine, std::int64_t rows, int grid,
+                                       std::size_t matrix)
+{
+    stage_boundary boundary;
+    auto const there = neighbours_in(pipeline, other, mine, rows, grid);
+    for (auto const& neighbour : there) {
+        boundary.size += bytes{neighbour.rows.count() * (static_cast<std::int64_t>(matrix) / rows)};
+    }
+    if (there.size() == 1) {
+        auto group = group_of(pipeline, other, grid);
+        auto const& ranks = pipeline.stages[at(other)];
+        group.self = static_cast<int>(std::find(ranks.begin(), ranks.end(), there.front().rank) - ranks.begin());
+        bool const only = neighbours_in(pipeline, stage, rows_of(group.run(grid), rows, grid), rows, grid).size() == 1;
+        boundary.peer = only ? there.front().rank : no_rank;
+    }
+    return boundary;
 }
 
 /// These rows of a matrix that has all of them. @param all rows of the matrix

@@ -36,6 +36,18 @@ struct modelled_machine {
     friend constexpr bool operator==(modelled_machine const&, modelled_machine const&) = default;
 };
 
+/// The messages between the stages of one copy of the model: stage -> what it sends to the next one. @pre cuts of this model
+template <class OnlyWhenCalled = void>
+constexpr std::vector<bytes> boundaries_of(model_description const& model, microbatch_shape shape, array_view<layer_id const> cuts,
+                                           dtype_policy const& policy = fp32)
+{
+    std::vector<bytes> boundary;
+    for (int s = 0; s + 1 < stage_count(cuts); ++s) {
+        boundary.push_back(boundary_bytes(model.layers[at(layers_of(cuts, stage_id{s}).end) - 1], shape, policy));
+    }
+    return boundary;
+}
+
 /// What the stages of one copy of the model with these cuts take on the machine. The backward counts twice per product of the
 /// forward, half for each of its parts; messages are of the policy's storage type. @pre cuts of this model, rates above zero
 template <class OnlyWhenCalled = void>
@@ -45,7 +57,6 @@ constexpr stage_costs modelled_costs(model_description const& model, microbatch_
     expects(machine.compute.count > 0.0, "a modelled machine computes more than zero operations per second");
     expects(!cuts.empty() && at(cuts.back()) == model.layers.size(), "the cuts do not end with the model's last layer");
     stage_costs costs;
-    std::vector<bytes> boundary;
     for (int s = 0; s < stage_count(cuts); ++s) {
         auto const span = layers_of(cuts, stage_id{s});
         stage_cost cost{};
@@ -56,11 +67,8 @@ constexpr stage_costs modelled_costs(model_description const& model, microbatch_
         cost.input_gradient = cost.backward / 2.0;
         cost.weight_gradient = cost.backward / 2.0;
         costs.push_back(cost);
-        if (s + 1 < stage_count(cuts)) {
-            boundary.push_back(boundary_bytes(model.layers[at(span.end) - 1], shape, policy));
-        }
     }
-    return with_transfers(costs, boundary, machine.link);
+    return with_transfers(costs, boundaries_of(model, shape, cuts, policy), machine.link);
 }
 
 /// The rehearsal of one attempt of the plan's step, from time 0. A unit's reduction moves its sums
@@ -84,8 +92,11 @@ modelled_step step_of(plan const& p, model_description const& model, microbatch_
             rows.push_back(group.front());
         }
         modelled_pipeline modelled{programs[i], std::move(rows), {}};
+        auto boundary = boundaries_of(model, shape, pipeline.cuts, policy);
+        boundary.resize(of_copy.size());  // the last stage sends nothing
         for (int copy = 0; copy < programs[i].copies; ++copy) {
             modelled.costs.insert(modelled.costs.end(), of_copy.begin(), of_copy.end());
+            modelled.boundary.insert(modelled.boundary.end(), boundary.begin(), boundary.end());
         }
         for (auto const rank : modelled.ranks) {
             bytes held;
@@ -102,6 +113,7 @@ modelled_step step_of(plan const& p, model_description const& model, microbatch_
             sums += bytes{elements(state.tensors[at(tensor)].shape) * size_of(policy.accumulate)};
         }
         auto const holders = static_cast<int>(holders_of(programs, reduction_id{static_cast<int>(u)}).size());
+        step.sums.push_back(sums);
         step.reductions.push_back(holders == 0 ? seconds{0.0} : reduction_time(machine.link, sums, holders));
     }
     step.decide = machine.decide;

@@ -21,9 +21,10 @@ namespace rheo::inline v0 {
 
 /// One pipeline of a rehearsal.
 struct modelled_pipeline {
-    rheo::program program;       ///< lowered, with its reductions
-    std::vector<rank_id> ranks;  ///< position -> rank
-    stage_costs costs;           ///< stage -> times
+    rheo::program program;          ///< lowered, with its reductions
+    std::vector<rank_id> ranks;     ///< position -> rank
+    stage_costs costs;              ///< stage -> times
+    std::vector<bytes> boundary{};  ///< stage -> message to the next one, of activations or their gradients; stages beyond the end: not known
 
     friend constexpr bool operator==(modelled_pipeline const&, modelled_pipeline const&) = default;
 };
@@ -38,6 +39,7 @@ struct modelled_step {
     step_id step;
     attempt_id attempt;
     seconds begin;
+    std::vector<bytes> sums{};  ///< unit -> what each of its holders sums; units beyond the end: not known
 
     friend constexpr bool operator==(modelled_step const&, modelled_step const&) = default;
 };
@@ -71,20 +73,60 @@ rank_id rank_of(modelled_step const& step, timed_row const& row)
     return step.pipelines[at(row.pipeline)].ranks[static_cast<std::size_t>(row.position)];
 }
 
+/// The rank that an instruction exchanges a message with, or gets its input from; none where that is at home.
+template <class OnlyWhenCalled = void>
+rank_id peer_of(modelled_pipeline const& pipeline, instruction i)
+{
+    auto const& placement = pipeline.program.placement;
+    auto const chain = stages_per_copy(pipeline.program);
+    auto const to = other_end_of(activity_of(i.kind));
+    auto const place = i.stage % chain + to;
+    if (to == 0 || place < 0 || place >= chain) {
+        return no_rank;
+    }
+    auto const mine = placement[static_cast<std::size_t>(i.stage)];
+    auto const other = placement[static_cast<std::size_t>(i.stage + to)];
+    return other == mine ? no_rank : pipeline.ranks[static_cast<std::size_t>(other)];
+}
+
+/// How large a message is, or the sums of a reduction.
+template <class OnlyWhenCalled = void>
+bytes exchanged_bytes(modelled_step const& step, modelled_pipeline const& pipeline, instruction i)
+{
+    auto const in = [](std::vector<bytes> const& sizes, int place) {
+        return place >= 0 && static_cast<std::size_t>(place) < sizes.size() ? sizes[static_cast<std::size_t>(place)] : bytes{};
+    };
+    if (is_reduction(i.kind)) {
+        return in(step.sums, i.item);
+    }
+    return is_send(i.kind) || is_receive(i.kind) ? in(pipeline.boundary, i.stage + std::min(other_end_of(activity_of(i.kind)), 0)) : bytes{};
+}
+
 template <class OnlyWhenCalled = void>
 void add_events(std::vector<trace_event>& events, modelled_step const& step, timed_row const& row)
 {
+    auto const& pipeline = step.pipelines[at(row.pipeline)];
     for (auto const& t : row.instructions) {
         if (is_event(t.instruction.kind)) {
-            events.push_back({rank_of(step, row), activity_of(t.instruction.kind), row.pipeline, stage_of(t.instruction), t.instruction.item, step.generation,
-                              step.step, step.attempt, step.begin + t.start, step.begin + t.end});
+            events.push_back({.rank = rank_of(step, row),
+                              .activity = activity_of(t.instruction.kind),
+                              .pipeline = row.pipeline,
+                              .stage = stage_of(t.instruction),
+                              .item = t.instruction.item,
+                              .generation = step.generation,
+                              .step = step.step,
+                              .attempt = step.attempt,
+                              .peer = peer_of(pipeline, t.instruction),
+                              .start = step.begin + t.start,
+                              .end = step.begin + t.end,
+                              .size = exchanged_bytes(step, pipeline, t.instruction)});
         }
     }
 }
 
 inline trace_event phase_event(modelled_step const& step, rank_id rank, activity kind, seconds start, seconds end)
 {
-    return {rank, kind, no_pipeline, no_stage, no_item, step.generation, step.step, step.attempt, start, end};
+    return {.rank = rank, .activity = kind, .generation = step.generation, .step = step.step, .attempt = step.attempt, .start = start, .end = end};
 }
 
 /// The time from which a row has nothing to do.

@@ -3,7 +3,9 @@
 
 // Events in the Chrome trace format, which Perfetto and chrome://tracing open: a process per rank, a
 // thread per stream (compute, transfers, reductions, step, recovery), a complete ("X") event for each
-// event, all ranks on one time line in microseconds since launch.
+// event, all ranks on one time line in microseconds since launch. An arrow leads from each send to the
+// computation that takes the message: a flow ("s", "f") of which each end is written by its own event.
+// Counters ("C") of a rank show the activations that it holds and the power that its computations draw.
 
 #include <array>
 #include <charconv>
@@ -16,6 +18,7 @@
 
 #include "rheo/trace/event.hpp"
 #include "rheo/trace/json_lines.hpp"
+#include "rheo/trace/message_flow.hpp"
 #include "rheo/units/array_view.hpp"
 
 namespace rheo::inline v0 {
@@ -74,11 +77,30 @@ public:
 
     void add(trace_event const& e)
     {
-        auto& out = *out_;
+        name_stream(e);
+        write_slice(e);
+        if (auto const end = message_end_of(e)) {
+            write_flow(e, *end);
+        }
+        if (e.held != unknown_bytes) {
+            write_counter(e.rank, "activations", "bytes", e.end, e.held.count);
+        }
+        if (e.energy.count > 0.0 && e.end > e.start) {  // none of it is drawn beside computations
+            write_counter(e.rank, "power of computations", "W", e.start, (e.energy / (e.end - e.start)).count);
+            write_counter(e.rank, "power of computations", "W", e.end, 0);
+        }
+    }
+
+    /// Ends the trace. Nothing may be added behind it.
+    void finish() { *out_ << "\n]}\n"; }
+
+private:
+    void name_stream(trace_event const& e)
+    {
         auto const rank = at(e.rank);
         auto const stream = static_cast<std::size_t>(stream_of(e.activity));
         if (!first_) {
-            out << ",\n";
+            *out_ << ",\n";
         }
         first_ = false;
         if (rank >= seen_.size()) {
@@ -86,45 +108,80 @@ public:
         }
         if (seen_[rank].empty()) {
             seen_[rank].resize(std::size(trace_stream_names));
-            detail::write_metadata(out, "process_name", e.rank.value, 0, "rank " + std::to_string(e.rank.value));
+            detail::write_metadata(*out_, "process_name", e.rank.value, 0, "rank " + std::to_string(e.rank.value));
         }
         if (!seen_[rank][stream]) {
             seen_[rank][stream] = true;
-            detail::write_metadata(out, "thread_name", e.rank.value, static_cast<int>(stream), trace_stream_names[stream]);
+            detail::write_metadata(*out_, "thread_name", e.rank.value, static_cast<int>(stream), trace_stream_names[stream]);
         }
-        out << R"({"ph":"X","name":")" << label_of(e) << R"(","pid":)";
-        detail::write_number(out, e.rank.value);
-        out << R"(,"tid":)";
-        detail::write_number(out, static_cast<int>(stream));
-        out << R"(,"ts":)";
-        detail::write_microseconds(out, e.start);
-        out << R"(,"dur":)";
-        detail::write_microseconds(out, e.end - e.start);
-        out << R"(,"args":{"pipeline":)";
-        detail::write_number(out, e.pipeline.value);
-        out << R"(,"stage":)";
-        detail::write_number(out, e.stage.value);
-        out << R"(,"generation":)";
-        detail::write_number(out, e.generation.value);
-        out << R"(,"step":)";
-        detail::write_number(out, e.step.value);
-        out << R"(,"attempt":)";
-        detail::write_number(out, e.attempt.value);
-        if (e.clock.count > 0.0) {
-            out << R"(,"clock_MHz":)";
-            detail::write_number(out, e.clock.count);
-        }
-        if (e.energy.count > 0.0) {
-            out << R"(,"energy_J":)";
-            detail::write_number(out, e.energy.count);
-        }
-        out << "}}";
     }
 
-    /// Ends the trace. Nothing may be added behind it.
-    void finish() { *out_ << "\n]}\n"; }
+    template <class Number>
+    void number(std::string_view key, Number value)
+    {
+        *out_ << key;
+        detail::write_number(*out_, value);
+    }
 
-private:
+    void time(std::string_view key, seconds value)
+    {
+        *out_ << key;
+        detail::write_microseconds(*out_, value);
+    }
+
+    void write_slice(trace_event const& e)
+    {
+        *out_ << R"({"ph":"X","name":")" << label_of(e) << '"';
+        number(R"(,"pid":)", e.rank.value);
+        number(R"(,"tid":)", static_cast<int>(stream_of(e.activity)));
+        time(R"(,"ts":)", e.start);
+        time(R"(,"dur":)", e.end - e.start);
+        number(R"(,"args":{"pipeline":)", e.pipeline.value);
+        number(R"(,"stage":)", e.stage.value);
+        number(R"(,"generation":)", e.generation.value);
+        number(R"(,"step":)", e.step.value);
+        number(R"(,"attempt":)", e.attempt.value);
+        if (e.clock.count > 0.0) {
+            number(R"(,"clock_MHz":)", e.clock.count);
+        }
+        if (e.energy.count > 0.0) {
+            number(R"(,"energy_J":)", e.energy.count);
+        }
+        if (e.peer != no_rank) {
+            number(R"(,"peer":)", e.peer.value);
+        }
+        if (e.size != bytes{}) {
+            number(R"(,"bytes":)", e.size.count);
+        }
+        *out_ << "}}";
+    }
+
+    /// Viewers join the ends by category, name and number, and put each into the slice that is open on its thread then: the one written before it.
+    void write_flow(trace_event const& e, message_end end)
+    {
+        std::array<char, 16> digits{};
+        auto const last = std::to_chars(digits.data(), digits.data() + digits.size(), end.message, 16).ptr;
+        *out_ << ",\n" << (end.is_sent ? R"({"ph":"s")" : R"({"ph":"f","bp":"e")");
+        *out_ << R"(,"cat":"message","name":")" << (end.is_gradient ? "gradient" : "activation") << R"(","id":"0x)";
+        out_->write(digits.data(), last - digits.data());
+        number(R"(","pid":)", e.rank.value);
+        number(R"(,"tid":)", static_cast<int>(stream_of(e.activity)));
+        time(R"(,"ts":)", e.start);
+        *out_ << '}';
+    }
+
+    template <class Number>
+    void write_counter(rank_id rank, std::string_view name, std::string_view unit, seconds when, Number value)
+    {
+        *out_ << ",\n";
+        *out_ << R"({"ph":"C","name":")" << name << '"';
+        number(R"(,"pid":)", rank.value);
+        time(R"(,"ts":)", when);
+        *out_ << R"(,"args":{")" << unit << '"';
+        number(":", value);
+        *out_ << "}}";
+    }
+
     std::ostream* out_;
     std::vector<std::vector<bool>> seen_;  // rank -> stream -> named already
     bool first_ = true;

@@ -64,6 +64,22 @@ constexpr bool is_instruction(activity a) { return a <= activity::recompute; }
 /// True for the phases of a recovery. Votes are taken in undisturbed steps too, so `decide` is not one.
 constexpr bool is_recovery(activity a) { return a >= activity::detect; }
 
+/// From an activity's stage to that at the other end of its message: to the one before, -1, or the next, 1. Computations whose input may be a message are ends of
+/// that one. 0: it has to do with none.
+constexpr int other_end_of(activity a)
+{
+    switch (a) {
+    case activity::forward:
+    case activity::receive_activation:
+    case activity::send_gradient: return -1;
+    case activity::backward:
+    case activity::input_gradient:
+    case activity::receive_gradient:
+    case activity::send_activation: return 1;
+    default: return 0;
+    }
+}
+
 /// The name in every record: that of the instruction (`F`, `SEND_F`), or of the phase.
 constexpr std::string_view name_of(activity a)
 {
@@ -89,7 +105,10 @@ constexpr std::optional<activity> activity_named(std::string_view name)
 inline constexpr std::int32_t no_item = -1;
 inline constexpr stage_id no_stage{-1};
 inline constexpr pipeline_id no_pipeline{-1};
+inline constexpr rank_id no_rank{-1};
+inline constexpr bytes unknown_bytes{-1};  ///< where none held is an answer
 
+/// What a rank did. `peer` stands where it takes no room: an analysis has ten million of these.
 struct trace_event {
     rank_id rank;
     rheo::activity activity;
@@ -99,10 +118,13 @@ struct trace_event {
     generation_id generation;
     step_id step;
     attempt_id attempt;
-    seconds start;  ///< since launch, as is the end
+    rank_id peer = no_rank;  ///< of a message the other rank, of a computation that whose message is its input; none where several ranks share a message
+    seconds start;           ///< since launch, as is the end
     seconds end;
-    megahertz clock{};  ///< at which it was computed; 0: not known
-    joules energy{};    ///< that it drew; 0: not known
+    megahertz clock{};           ///< at which it was computed; 0: not known
+    joules energy{};             ///< that it drew; 0: not known
+    bytes size{};                ///< of a message, or of this rank's sums of a reduction's unit; 0: not known
+    bytes held = unknown_bytes;  ///< activations of the rank when it ended
 
     friend constexpr bool operator==(trace_event const&, trace_event const&) = default;
 };

@@ -112,6 +112,15 @@ public:
         if (e.energy.count > 0.0) {
             number(R"(,"energy_J":)", e.energy.count);
         }
+        if (e.peer != no_rank) {
+            number(R"(,"peer":)", e.peer.value);
+        }
+        if (e.size != bytes{}) {
+            number(R"(,"bytes":)", e.size.count);
+        }
+        if (e.held != unknown_bytes) {
+            number(R"(,"held_bytes":)", e.held.count);
+        }
         literal("}\n");
     }
 
@@ -132,7 +141,7 @@ private:
         size_ = static_cast<std::size_t>(std::to_chars(text_.data() + size_, text_.data() + text_.size(), value).ptr - text_.data());
     }
 
-    std::array<char, 512> text_;  // 12 numbers of at most 24 characters, 130 characters of keys, and a name
+    std::array<char, 512> text_;  // 14 numbers of at most 24 characters, 158 characters of keys, and a name of 17
     std::size_t size_ = 0;
 };
 
@@ -174,6 +183,9 @@ std::string read_json_line(std::string_view line, trace_event& e)
     reader.number(R"(,"end_s":)", e.end.count);
     reader.number_if_there(R"(,"clock_MHz":)", e.clock.count);
     reader.number_if_there(R"(,"energy_J":)", e.energy.count);
+    reader.number_if_there(R"(,"peer":)", e.peer.value);
+    reader.number_if_there(R"(,"bytes":)", e.size.count);
+    reader.number_if_there(R"(,"held_bytes":)", e.held.count);
     reader.literal("}");
     if (reader.expected.empty() && !reader.rest.empty()) {
         reader.expected = "the end of the line";

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# analyze.sh <rheo> <work folder>: rheo analyze names the rank that is slow, with its computations; the step and the rank of a process that was stopped
-# for two seconds; nothing of either kind where nothing is wrong; and after a loss it says how many steps were cut off.
+# analyze.sh <rheo> <work folder>: traces say with whom a rank exchanged what, as the plan has it, and what it held. rheo analyze names the rank that is
+# slow, with its computations; the step and the rank of a process that was stopped for two seconds; nothing of either kind where nothing is wrong; and after
+# a loss it says how many steps were cut off.
 set -u
 rheo=$1
 # shellcheck source=tests/support/jobs.sh
@@ -34,6 +35,22 @@ train usual 4 "${paced[@]}"
 expect "an undisturbed job ends" 0 $?
 expect "no rank is slow" 0 "$(findings usual | grep -c '^slow rank$')"
 expect "all of its steps are whole" "$(grep -cE '"kind":"(step|redo)"' usual/metrics.jsonl) 0" "$(count usual count) $(count usual partial)"
+
+# Ranks 0 and 1, 2 and 3 are a pipeline: 16 tokens of width 32 in fp32 go from one to the other.
+expect "messages have their peer and the bytes of the boundary" "0" "$(cat usual/trace/rank-*.jsonl | awk -F '[:,]' '
+  /"(SEND|RECV)_[FB]"/ {++n; peer = $2 + 1 - 2 * ($2 % 2); if ($0 !~ "\"peer\":" peer ",\"bytes\":2048}$") ++wrong}
+  END {print wrong + (n < 4 * 3 * 2 * 12)}')"
+expect "so have computations whose input is a message" "0" "$(cat usual/trace/rank-*.jsonl | awk -F '[:,]' '
+  /"name":"[FB]"/ {++n; odd = $2 % 2; takes = /"name":"F"/ ? odd : !odd; if (/"peer":/ != takes) ++wrong}
+  END {print wrong + (n < 4 * 3 * 2 * 12)}')"
+# The sums of a unit have 8 bytes a parameter: the second stage has a block of 12 width^2 + 13 width, and a norm.
+expect "reductions have the bytes of their sums" "512 $((8 * (12 * 32 * 32 + 13 * 32)))" \
+  "$(sed -n 's/.*"name":"AWAIT",.*"item":[34],.*"bytes":\([0-9]*\)}$/\1/p' usual/trace/rank-1.jsonl | sort -n -u | paste -s -d ' ')"
+expect "the most activations that a rank held are those that it measured" "$(sed -n 's/.*"measured_activations_bytes": *\([0-9]*\).*/\1/p' usual/ranks/{0,1,2,3}.json)" \
+  "$(for rank in 0 1 2 3; do sed -n 's/.*"held_bytes":\([0-9]*\).*/\1/p' "usual/trace/rank-$rank.jsonl" | sort -n | tail -1; done)"
+arrows() { grep "^{\"ph\":\"$1\"" usual/trace.json | grep -o '"id":"0x[0-9a-f]*"' | sort; }
+expect "each arrow of trace.json has both ends" "$(arrows s)" "$(arrows f)"
+expect "and there is one for each message" "$(cat usual/trace/rank-*.jsonl | grep -c '"SEND_')" "$(arrows s | wc -l)"
 expect "without traces there is nothing to analyze" 4 "$(train silent 4 "${paced[@]}" --set run.trace=false; "$rheo" analyze silent >/dev/null 2>&1; echo $?)"
 
 train slow 4 "${paced[@]}" --inject slow:3@0-11:1.3

@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/cli/size_text.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/analyze/distribution.hpp"
 #include "rheo/partition/cuts.hpp"
@@ -161,6 +162,14 @@ void add_waits(found& all, analyzed_run const& job)
                        fmt::format("a message from rank {} to rank {} is waited for {} after it was sent", slow->link.from.value, slow->link.to.value,
                                    time_text(slow->each)),
                        fmt::format("on the median link {}", time_text(slow->usual)), "look at the way between these two, or put their stages on one node"});
+    } else if (auto const small = small_messages_of(analysis.sizes); small && part_of(breakdown.messages, analysis.span) * small->share >= worth_it) {
+        all.push_back(
+            {"many small messages", part_of(breakdown.messages, analysis.span) * small->share,
+             fmt::format("pipeline {} has {:.0f} messages of {} a step, which take {} each", small->pipeline.value,
+                         static_cast<double>(small->messages) / static_cast<double>(analysis.times.count - analysis.stalled), size_text(small->size),
+                         time_text(small->each)),
+             fmt::format("their bytes need {} at the best rate seen; {} in all were waited for", time_text(small->by_rate), time_text(small->exposed)),
+             "fewer slices or microbatches, or a larger microbatch"});
     } else {
         all.push_back({"exposed messages", part_of(breakdown.messages, analysis.span),
                        fmt::format("{} wait for messages that have been sent", percent_of_steps(breakdown.messages, analysis)), "",

@@ -96,8 +96,12 @@ std::string json_of(analyzed_run const& job)
     all["ranks"] = ranks_json(job);
     all["links"] = json::array();
     for (auto const& link : a.links) {
-        all["links"].push_back(
-            {{"from", link.from.value}, {"to", link.to.value}, {"messages", link.messages}, {"waited", link.waited}, {"exposed_s", link.exposed.count}});
+        all["links"].push_back({{"from", link.from.value},
+                                {"to", link.to.value},
+                                {"messages", link.messages},
+                                {"waited", link.waited},
+                                {"exposed_s", link.exposed.count},
+                                {"largest_bytes", link.largest.count}});
     }
     all["unmatched"] = a.unmatched;
     all["clocks_apart_s"] = job.clocks_apart.count;

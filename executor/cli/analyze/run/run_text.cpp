@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "executor/cli/size_text.hpp"
+
 namespace rheo::cli {
 
 namespace {
@@ -85,12 +87,13 @@ shown_table links_table(analyzed_run const& job, std::size_t most)
     std::vector<text_row> rows;
     for (auto const& link : heaviest(job.analysis.links, most, [](link_waits const& l) { return l.exposed; })) {
         rows.push_back({{fmt::format("{}", link.from.value), fmt::format("{}", link.to.value), fmt::format("{}", link.messages), fmt::format("{}", link.waited),
-                         time_text(link.exposed / static_cast<double>(link.messages)), fmt::format("{:.3f}", link.exposed.count)}});
+                         link.largest > bytes{} ? size_text(link.largest) : "-", time_text(link.exposed / static_cast<double>(link.messages)),
+                         fmt::format("{:.3f}", link.exposed.count)}});
     }
     return {"Messages",
-            "messages: waited for after they were sent, each in the mean, all in s",
+            "messages: waited for after they were sent, the largest, waits each in the mean, all in s",
             job.analysis.links.size(),
-            {{"from", true}, {"to", true}, {"messages", true}, {"waited for", true}, {"each", true}, {"all", true}},
+            {{"from", true}, {"to", true}, {"messages", true}, {"waited for", true}, {"largest", true}, {"each", true}, {"all", true}},
             std::move(rows)};
 }
 

@@ -15,6 +15,7 @@
 #include "rheo/analyze/distribution.hpp"
 #include "rheo/analyze/step/bubble.hpp"
 #include "rheo/analyze/step/build_graph.hpp"
+#include "rheo/analyze/step/message_sizes.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"
 #include "rheo/analyze/step/step_account.hpp"
 #include "rheo/analyze/step/step_class.hpp"
@@ -43,6 +44,7 @@ struct link_waits {
     std::int64_t messages = 0;  ///< all of them
     std::int64_t waited = 0;    ///< that came after they were needed
     seconds exposed{};          ///< from when sender and receiver were there
+    bytes largest{};            ///< message; 0: not known
 
     friend constexpr bool operator==(link_waits const&, link_waits const&) = default;
 };
@@ -79,6 +81,7 @@ struct run_analysis {
     distribution times;             ///< of the whole steps, stalled ones too
     std::optional<slowest_step> slowest;
     std::vector<link_waits> links;  ///< by sender and receiver
+    message_sizes sizes;
 };
 
 namespace detail {
@@ -141,6 +144,7 @@ public:
         add_slack(graph);
         add_last(graph);
         add_links(graph);
+        messages_.add(graph);
     }
 
     run_analysis finish()
@@ -157,6 +161,7 @@ public:
         for (auto const& [ends, waits] : links_) {
             run_.links.push_back(waits);
         }
+        run_.sizes = messages_.finish();
         return std::move(run_);
     }
 
@@ -191,12 +196,10 @@ private:
             link.from = from;
             link.to = to;
             ++link.messages;
-            auto const ready = (node.before == no_step_node ? graph.begins[node.row] : graph.nodes[node.before].end) + node.host;
-            auto const reached = node.end - node.own;
-            if (reached > ready && node.lag > seconds{}) {
-                ++link.waited;
-                link.exposed += std::min(node.lag, reached - ready);
-            }
+            link.largest = std::max(link.largest, message_size_of(graph, node));
+            auto const exposed = wait_of(graph, node).exposed;
+            link.waited += exposed > seconds{} ? 1 : 0;
+            link.exposed += exposed;
         }
     }
 
@@ -301,6 +304,7 @@ private:
     std::map<rank_id, std::size_t> place_of_;
     std::map<generation_id, seconds> usual_;  ///< length of a whole step
     std::map<std::pair<rank_id, rank_id>, link_waits> links_;
+    message_accountant<> messages_;
     std::vector<std::vector<account_of_step>> accounts_;             ///< by rank
     std::vector<std::pair<recorded_step const*, seconds>> lengths_;  ///< of the whole steps
 };
@@ -308,7 +312,8 @@ private:
 }  // namespace detail
 
 /// @pre times are within 10^9 s of the launch. @param sends_wait as for graph_of. A refusal names the step whose records contradict each other.
-/// Cost: n log n in the events of a step, about twenty passes over it; memory for one step's graph and a few numbers per rank and step.
+/// Cost: n log n in the events of a step, about twenty passes over it; memory for one step's graph, a few numbers per rank and step, and one for each message and sum that was
+/// waited for all the time.
 template <class OnlyWhenCalled = void>
 result<run_analysis> analyze_run(recorded_run const& run, bool sends_wait = false)
 {

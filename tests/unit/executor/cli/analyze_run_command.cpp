@@ -2,6 +2,7 @@
 // `rheo analyze` of run folders as its users start it: rehearsed runs in which something is wrong, and one in which nothing is; refusals.
 #include <algorithm>
 #include <functional>
+#include <regex>
 #include <sstream>
 #include <string>
 
@@ -220,6 +221,38 @@ TEST_CASE("analyze_run: waits have their names")
     auto const found = analyzed(folder);
     REQUIRE(names_of_findings(found) == std::vector<std::string>{"slow link"});
     CHECK_THAT(found.at("findings").at(0).at("message").get<std::string>(), Catch::Matchers::StartsWith("a message from rank 2 to rank 3 is waited for "));
+}
+
+TEST_CASE("analyze_run: many small messages have their own finding")
+{
+    temporary_folder const folder;
+    write_run(folder, [](modelled_step& step) {
+        for (auto& pipeline : step.pipelines) {
+            for (auto& cost : pipeline.costs) {
+                cost.send_activation = cost.send_gradient = microseconds(900.0);
+            }
+        }
+    });
+    auto const found = analyzed(folder);
+    REQUIRE(names_of_findings(found) == std::vector<std::string>{"many small messages"});
+    auto const& first = found.at("findings").at(0);
+    CHECK(first.at("message") == "pipeline 0 has 16 messages of 4.00 KiB a step, which take 900 us each");
+    CHECK_THAT(first.at("detail").get<std::string>(), Catch::Matchers::StartsWith("their bytes need ") && Catch::Matchers::EndsWith(" in all were waited for"));
+    CHECK(first.at("change") == "fewer slices or microbatches, or a larger microbatch");
+    for (auto const& link : found.at("links")) {
+        CHECK(link.at("largest_bytes") == 4096);
+    }
+    auto const shown = run_rheo(folder, "analyze run");
+    CHECK(shown.out.starts_with("many small messages: pipeline 0 has 16 messages of 4.00 KiB a step"));
+    CHECK_THAT(shown.out, Catch::Matchers::ContainsSubstring("4.00 KiB"));
+    expect_screen(shown.out);
+    for (int r = 0; r < 4; ++r) {  // as runs before this key wrote them
+        auto const name = "run/trace/rank-" + std::to_string(r) + ".jsonl";
+        folder.write(name, std::regex_replace(folder.read(name), std::regex(R"re(,"(peer|bytes)":[0-9]+)re"), ""));
+    }
+    auto const old = analyzed(folder);
+    CHECK(names_of_findings(old) == std::vector<std::string>{"exposed messages"});
+    CHECK(old.at("links").at(0).at("largest_bytes") == 0);
 }
 
 TEST_CASE("analyze_run: of two runs it says what grew")

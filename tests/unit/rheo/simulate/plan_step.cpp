@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan is rehearsed with the programs that its workers interpret, and with costs that add up to the model's.
+#include <set>
+
 #include "rheo/simulate/plan_step.hpp"
 #include "support/catch.hpp"
 
@@ -57,6 +59,31 @@ TEST_CASE("plan_step: messages and sums have their dtypes")
         for (std::size_t s = 0; s + 1 < plain.pipelines[p].costs.size(); ++s) {
             CHECK(half.pipelines[p].costs[s].send_activation.count * 2 == Approx(plain.pipelines[p].costs[s].send_activation.count));
         }
+    }
+}
+
+TEST_CASE("plan_step: events know how large messages and sums are")
+{
+    auto const m = small_gpt();
+    auto const p = two_and_three();
+    auto const units = reduction_units(state_of(m), 6);
+    for (auto const& policy : {fp32, bf16_i32}) {
+        std::set<activity> sized;
+        for (auto const& e : rehearse_step(step_of(p, m, shape, machine, policy)).events) {
+            bytes expected{};
+            if (e.activity >= activity::send_activation && e.activity <= activity::receive_gradient) {
+                expected = bytes{shape.sequences * shape.tokens * 32 * size_of(policy.storage)};
+            } else if (e.activity == activity::post_reduction || e.activity == activity::await_reduction) {
+                for (auto const t : units[static_cast<std::size_t>(e.item)].tensors) {
+                    expected += bytes{elements(state_of(m).tensors[at(t)].shape) * size_of(policy.accumulate)};
+                }
+            }
+            CHECK(e.size == expected);
+            if (e.size > bytes{}) {
+                sized.insert(e.activity);
+            }
+        }
+        CHECK(sized.size() == 6);
     }
 }
 

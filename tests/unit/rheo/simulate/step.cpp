@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rehearsed step is the timeline written as events, and costs of transfers and reductions follow the link.
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "rheo/schedule/families/dualpipe_v.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
@@ -35,6 +37,41 @@ TEST_CASE("step: events are all instructions, votes, updates")
         CHECK(e.start >= step.begin);
         CHECK(e.start <= e.end);
         CHECK(e.end <= result.end);
+    }
+}
+
+TEST_CASE("step: messages name the rank of the stage beside them")
+{
+    using enum activity;
+    auto const result = rehearse_step(test::two_and_three());
+    std::set<std::pair<activity, int>> seen;
+    for (auto const& e : result.events) {
+        auto const first = e.pipeline == pipeline_id{0} ? 0 : 2;  // a rank for each stage
+        auto const last = e.pipeline == pipeline_id{0} ? 1 : 4;
+        auto const beside = other_end_of(e.activity) == 0 ? -1 : e.rank.value + other_end_of(e.activity);
+        bool const is_there = beside >= first && beside <= last;
+        INFO(label_of(e) << " of rank " << e.rank.value);
+        CHECK(e.peer == (is_there ? rank_id{beside} : no_rank));
+        CHECK(e.size == bytes{});
+        if (is_there) {
+            seen.insert({e.activity, other_end_of(e.activity)});
+        }
+    }
+    CHECK(seen == std::set<std::pair<activity, int>>{
+                      {forward, -1}, {backward, 1}, {send_activation, 1}, {receive_activation, -1}, {send_gradient, -1}, {receive_gradient, 1}});
+}
+
+TEST_CASE("step: what stays on a rank is no message")
+{
+    auto const program = lower(dualpipe_v::program({.ranks = 2, .microbatches = 4}));  // stages 0 1 1 0
+    modelled_step const step{{{program, {rank_id{8}, rank_id{9}}, unit_costs(4), {bytes{10}, bytes{}, bytes{30}}}}, {}, {0.1}, {0.1}, {}, {}, {}, {0.0}};
+    for (auto const& e : rehearse_step(step).events) {
+        auto const to = e.stage.value + other_end_of(e.activity);
+        bool const exchanges = other_end_of(e.activity) != 0 && to >= 0 && to < 4 && std::min(to, e.stage.value) != 1;
+        INFO(label_of(e) << " of stage " << e.stage.value);
+        CHECK(e.peer == (exchanges ? rank_id{17 - e.rank.value} : no_rank));
+        bool const is_message = e.activity >= activity::send_activation && e.activity <= activity::receive_gradient;
+        CHECK(e.size == (!is_message ? bytes{} : std::min(to, e.stage.value) == 0 ? bytes{10} : bytes{30}));
     }
 }
 

@@ -81,6 +81,66 @@ TEST_CASE("json_lines: clock and energy round-trip at the end")
                Catch::Matchers::ContainsSubstring("a number after ',\"clock_MHz\":'"));
 }
 
+TEST_CASE("json_lines: peer and bytes round-trip at the end")
+{
+    auto event = example();
+    event.peer = rank_id{0};
+    event.size = bytes{131072};
+    CHECK_THAT(text_of({event}), Catch::Matchers::EndsWith(R"("end_s":0.25,"peer":0,"bytes":131072})"
+                                                           "\n"));
+    auto computed = example();
+    computed.activity = activity::backward;
+    computed.clock = {1410.0};
+    computed.energy = {0.125};
+    computed.peer = rank_id{4};
+    computed.held = bytes{0};  // that nothing is held is known
+    CHECK_THAT(text_of({computed}), Catch::Matchers::EndsWith(R"("clock_MHz":1410,"energy_J":0.125,"peer":4,"held_bytes":0})"
+                                                              "\n"));
+    auto sums = example();
+    sums.activity = activity::await_reduction;
+    sums.size = bytes{std::int64_t{9} << 30};
+    CHECK(read(text_of({event, computed, sums, example()})).events == std::vector{event, computed, sums, example()});
+    CHECK_THAT(read(R"({"rank":0,"name":"F","pipeline":0,"stage":0,"item":0,"generation":0,"step":0,"attempt":0,"start_s":0,"end_s":1,"bytes":1,"peer":2})"
+                    "\n")
+                   .error,
+               Catch::Matchers::ContainsSubstring("expected '}'"));
+}
+
+TEST_CASE("json_lines: a line without peer and bytes is read as before")
+{
+    auto const record = read(R"({"rank":3,"name":"SEND_F","pipeline":1,"stage":2,"item":7,"generation":4,"step":12,"attempt":1,"start_s":0.1,"end_s":0.25})"
+                             "\n");
+    REQUIRE(record);
+    REQUIRE(record.events.size() == 1);
+    CHECK(record.events[0] == example());
+    CHECK(record.events[0].peer == no_rank);
+    CHECK(record.events[0].size == bytes{});
+    CHECK(record.events[0].held == unknown_bytes);
+}
+
+TEST_CASE("json_lines: the longest event fits its line")
+{
+    constexpr auto index = std::numeric_limits<std::int32_t>::min();
+    constexpr auto count = std::numeric_limits<std::int64_t>::min();
+    constexpr auto number = -std::numeric_limits<double>::denorm_min() * 3.0;
+    trace_event const longest{.rank = rank_id{index},
+                              .activity = activity::first_instruction,
+                              .pipeline = pipeline_id{index},
+                              .stage = stage_id{index},
+                              .item = index,
+                              .generation = generation_id{index},
+                              .step = step_id{count},
+                              .attempt = attempt_id{index},
+                              .peer = rank_id{index},
+                              .start = {-1.2345678901234567e-301},
+                              .end = {number},
+                              .clock = {1.2345678901234567e-301},
+                              .energy = {1.2345678901234567e+301},
+                              .size = bytes{count},
+                              .held = bytes{count}};
+    CHECK(read(text_of({longest})).events == std::vector{longest});
+}
+
 TEST_CASE("json_lines: an event is one line with its units in the keys")
 {
     CHECK(text_of({example()}) ==
@@ -105,6 +165,9 @@ TEST_CASE("json_lines: every activity round-trips bit for bit")
             e.start.count = std::numeric_limits<double>::denorm_min();
         }
         e.end.count = std::ldexp(static_cast<double>(draw()), -50);
+        e.peer = rank_id{static_cast<int>(draw() % 5) - 1};
+        e.size = bytes{static_cast<std::int64_t>(draw() % 3 == 0 ? 0 : draw() >> 1)};
+        e.held = bytes{static_cast<std::int64_t>(draw() % 3 == 0 ? 0 : draw() >> 1) - 1};
         events.push_back(e);
     }
     auto const back = read(text_of(events));
