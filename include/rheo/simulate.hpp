@@ -3,6 +3,7 @@
 
 // Rehearsals on modelled time: a step, a step that loses ranks, messages and collectives on a network, a job on nodes that come and go.
 
+#include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/collectives/chunks.hpp"
 #include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/collectives/collective_time.hpp"
@@ -21,6 +22,7 @@
 #include "rheo/simulate/network/arrivals.hpp"
 #include "rheo/simulate/network/event_queue.hpp"
 #include "rheo/simulate/network/fitted.hpp"
+#include "rheo/simulate/network/fitted_link.hpp"
 #include "rheo/simulate/network/integer_link.hpp"
 #include "rheo/simulate/network/message_network.hpp"
 #include "rheo/simulate/network/nccl.hpp"

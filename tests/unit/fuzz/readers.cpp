@@ -19,6 +19,7 @@
 #include "executor/checkpoint/convert/distributed_checkpoint.hpp"
 #include "executor/checkpoint/huggingface.hpp"
 #include "executor/checkpoint/safetensors.hpp"
+#include "executor/config/cluster_file.hpp"
 #include "executor/config/layout_file.hpp"
 #include "executor/config/strict_json.hpp"
 #include "executor/config/toml.hpp"
@@ -253,10 +254,29 @@ void layout(std::span<std::uint8_t const> bytes)
     }
 }
 
+/// The bytes behind a line of ==== are the file that the cluster names, whichever it is.
+void cluster(std::span<std::uint8_t const> bytes)
+{
+    constexpr std::string_view line = "\n====\n";
+    auto const text = text_of(bytes);
+    auto const end = std::min(text.find(line), text.size());
+    auto const named = text.substr(std::min(end + line.size(), text.size()));
+    try {
+        auto const read = parse_cluster(text.substr(0, end), "c.toml", [&](std::string const&) { return std::string{named}; });
+        promise(cluster_fault(read).empty(), "a cluster that was read can be");
+        promise(parse_cluster(to_toml(read), "again", [](std::string const&) { return std::string{}; }) == read,
+                "a cluster that was read is written so that it reads the same");
+    } catch (exit_error const& error) {
+        refused_as(exit_code::usage, error);
+        promise(std::string_view{error.what()}.find("again") != 0, "a cluster that was written can be read");
+    }
+}
+
 constexpr reader all[] = {{"config", config},        {"plan", plan_file},          {"manifest", manifest},      {"safetensors", safetensors},
                           {"tokens", tokens},        {"huggingface", huggingface}, {"schedule", schedule},      {"layers", layer_profile},
                           {"clocks", clock_profile}, {"trace", trace_lines},       {"records", records},        {"layout", layout},
-                          {"chakra", chakra_file},   {"shards", shards},           {"goodput", goodput_tables}, {"kineto", kineto}};
+                          {"chakra", chakra_file},   {"shards", shards},           {"goodput", goodput_tables}, {"kineto", kineto},
+                          {"cluster", cluster}};
 
 }  // namespace
 
