@@ -256,15 +256,50 @@ void command_line::add_records()
 
 void command_line::add_trace()
 {
-    auto& command = *app.add_subcommand("trace", "Check Chakra execution traces.");
-    command.callback([this] { chosen = [this] { return check_traces(trace_check_); }; });
-    command.add_option("action", "check: whether every consumer takes the traces, and whether they end or hang.")
+    auto& command = *app.add_subcommand("trace", "Check Chakra execution traces, or play those of anybody on the network of a cluster.");
+    auto& options = trace_import_;
+    command.callback([this, &command] {
+        if (trace_action_ == "import") {
+            chosen = [this] { return import_traces(trace_import_); };
+            return;
+        }
+        for (auto const* const option : command.get_options()) {
+            if (option->count() > 0 && !option->get_positional() && option->get_single_name() != "help") {
+                throw CLI::ValidationError{option->get_name(), "is an option of rheo trace import"};
+            }
+        }
+        trace_check_.prefix = trace_import_.prefix;
+        chosen = [this] { return check_traces(trace_check_); };
+    });
+    command
+        .add_option("action", trace_action_,
+                    "check: whether every consumer takes the traces, and whether they end or hang. import: how long they take on the network of a cluster.")
         ->required()
-        ->check(CLI::IsMember({"check"}))
+        ->check(CLI::IsMember({"check", "import"}))
         ->type_name("ACTION");
-    command.add_option("prefix", trace_check_.prefix, "Traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups.")
+    command.add_option("prefix", options.prefix, "Traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups.")
         ->required()
         ->type_name("PREFIX");
+    command.add_option("--cluster", options.cluster, "import: described cluster, in TOML. Rank r runs on its device r.")->type_name("FILE");
+    command
+        .add_option(
+            "--network", options.network,
+            "import: messages share links, or have them for themselves, and all that is ready goes at once; integer-ns: whole nanoseconds, by the rules of "
+            "ASTRA-sim, one message or collective of a rank at once.")
+        ->check(CLI::IsMember({"contended", "free", "integer-ns"}))
+        ->capture_default_str();
+    command.add_flag("--unshared", options.unshared, "import: with integer-ns, messages do not share links.");
+    command.add_option("--chunks", options.chunks, "import: chunks of a collective, one under way at once. Default: 4 with integer-ns, else 1.")
+        ->check(CLI::Range(1, 1 << 20));
+    command
+        .add_option(
+            "--form", options.form,
+            "import: form of the collectives that have it. Default: ring; direct for all-to-all; tree for broadcast and barrier. With integer-ns only in "
+            "groups of all ranks.")
+        ->check(CLI::IsMember({"ring", "direct", "halving_doubling", "tree"}));
+    command.add_option("--chrome", options.chrome, "import: write the time lines of all ranks as a Chrome trace.")->type_name("FILE");
+    command.add_option("--page", options.page, "import: write the result as one HTML page.")->type_name("FILE");
+    command.add_flag("--json", options.json, "import: print the result as JSON.");
 }
 
 void command_line::add_analyze()

@@ -5,6 +5,7 @@
 // shell completion all read this one description.
 
 #include <functional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -35,7 +36,9 @@ private:
     reshape_options reshape_;
     convert_options convert_;
     simulate_options simulate_;
+    std::string trace_action_;
     trace_check_options trace_check_;
+    trace_import_options trace_import_;
     analyze_options analyze_;
     reference_options reference_;
 

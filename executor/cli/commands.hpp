@@ -124,6 +124,18 @@ struct trace_check_options {
     std::string prefix;  ///< of the files PREFIX.0.et, PREFIX.1.et, ...
 };
 
+struct trace_import_options {
+    std::string prefix;   ///< of the files PREFIX.0.et, PREFIX.1.et, ...
+    std::string cluster;  ///< a described cluster
+    std::string network = "contended";
+    bool unshared = false;  ///< integer-ns: without other messages on the way
+    int chunks = 0;         ///< of a collective; 0: as the network's rules have it
+    std::string form;       ///< of collectives that have it; empty: each its own
+    std::string chrome;     ///< file that gets a Chrome trace; empty: none
+    std::string page;       ///< file that gets it as a page; empty: none
+    bool json = false;
+};
+
 struct analyze_options {
     std::vector<std::string> traces;  ///< a run folder, two to compare, or files of PyTorch's profiler, one per rank
     std::string csv;                  ///< file that gets a row per rank; empty: none
@@ -148,6 +160,7 @@ int simulate(simulate_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
 int check_traces(trace_check_options const& options);
+int import_traces(trace_import_options const& options);
 int analyze_traces(analyze_options const& options);
 int write_reference(reference_options const& options);
 

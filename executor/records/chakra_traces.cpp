@@ -32,23 +32,7 @@ std::uint64_t group_name(std::string const& key)
     return name;
 }
 
-std::vector<chakra_group> read_groups(std::string const& path, std::int32_t ranks)
-{
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) {
-        return {};
-    }
-    std::ifstream file{path, std::ios::binary};
-    std::string const text{std::istreambuf_iterator<char>{file}, {}};
-    if (!file) {
-        throw exit_error{exit_code::bad_data, fmt::format("{}: cannot be read", path)};
-    }
-    try {
-        return parse_chakra_groups(text, ranks);
-    } catch (json_error const& wrong) {
-        throw exit_error{exit_code::bad_data, fmt::format("{}: {}", path, wrong.what())};
-    }
-}
+std::string path_of(std::string const& prefix, std::int32_t rank) { return fmt::format("{}.{}.et", prefix, rank); }
 
 }  // namespace
 
@@ -78,23 +62,46 @@ std::vector<chakra_group> parse_chakra_groups(std::string_view text, std::int32_
     return groups;
 }
 
-chakra_trace_set read_chakra_traces(std::string const& prefix)
+std::vector<chakra_group> read_chakra_groups(std::string const& path, std::int32_t ranks)
 {
-    auto const path_of = [&](std::int32_t rank) { return fmt::format("{}.{}.et", prefix, rank); };
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) {
+        return {};
+    }
+    std::ifstream file{path, std::ios::binary};
+    std::string const text{std::istreambuf_iterator<char>{file}, {}};
+    if (!file) {
+        throw exit_error{exit_code::bad_data, fmt::format("{}: cannot be read", path)};
+    }
+    try {
+        return parse_chakra_groups(text, ranks);
+    } catch (json_error const& wrong) {
+        throw exit_error{exit_code::bad_data, fmt::format("{}: {}", path, wrong.what())};
+    }
+}
+
+std::int32_t ranks_of_chakra_job(std::string const& prefix)
+{
     std::error_code error;
     std::int32_t ranks = 0;
-    while (std::filesystem::exists(path_of(ranks), error)) {
+    while (std::filesystem::exists(path_of(prefix, ranks), error)) {
         ++ranks;
     }
     if (ranks == 0) {
-        throw exit_error{exit_code::bad_data, fmt::format("{}: no such file; traces are PREFIX.0.et, PREFIX.1.et, ...", path_of(0))};
+        throw exit_error{exit_code::bad_data, fmt::format("{}: no such file; traces are PREFIX.0.et, PREFIX.1.et, ...", path_of(prefix, 0))};
     }
+    return ranks;
+}
+
+chakra_trace_set read_chakra_traces(std::string const& prefix)
+{
+    auto const ranks = ranks_of_chakra_job(prefix);
     chakra_trace_set traces;
-    traces.groups = with_all_ranks(read_groups(prefix + ".groups.json", ranks), ranks);
+    traces.groups = with_all_ranks(read_chakra_groups(prefix + ".groups.json", ranks), ranks);
     for (std::int32_t rank = 0; rank < ranks; ++rank) {
-        auto read = read_rank(trace_file{path_of(rank)}, {rank, ranks, traces.groups});
+        auto read = read_rank(trace_file{path_of(prefix, rank)}, {rank, ranks, traces.groups});
         if (!read) {
-            throw exit_error{exit_code::bad_data, fmt::format("{}: {}", path_of(rank), read.error())};
+            throw exit_error{exit_code::bad_data, fmt::format("{}: {}", path_of(prefix, rank), read.error())};
         }
         traces.ranks.push_back(*std::move(read));
     }
