@@ -1,8 +1,12 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Rehearsals on modelled time: a step, a step that loses ranks, messages and collectives on a network, a job on nodes that come and go.
+// Rehearsals on modelled time: a step, a step that loses ranks, messages, collectives and execution traces on a network, a job on nodes that come and go.
 
+#include "rheo/simulate/chakra/play_fault.hpp"
+#include "rheo/simulate/chakra/play_rules.hpp"
+#include "rheo/simulate/chakra/play_traces.hpp"
+#include "rheo/simulate/chakra/played_traces.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/collectives/chunks.hpp"
 #include "rheo/simulate/collectives/collective.hpp"

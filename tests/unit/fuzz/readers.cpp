@@ -26,10 +26,14 @@
 #include "executor/data/data.hpp"
 #include "executor/plan/plan_file.hpp"
 #include "executor/plan/planning.hpp"
+#include "executor/records/chakra_traces.hpp"
 #include "folder_reader.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/simulate/chakra/play_traces.hpp"
+#include "rheo/simulate/network/network_model.hpp"
+#include "rheo/trace/chakra/lenient.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "text_readers.hpp"
 
@@ -272,11 +276,41 @@ void cluster(std::span<std::uint8_t const> bytes)
     }
 }
 
+/// The bytes are the trace of each of two ranks, whatever they say, and the process groups of a node.
+void trace_import(std::span<std::uint8_t const> bytes)
+{
+    auto const text = text_of(bytes);
+    try {
+        for (auto const& [name, ranks] : parse_process_groups(text, 2)) {
+            promise(!ranks.empty() && ranks.size() <= 2, "a process group has ranks of the job");
+        }
+    } catch (exit_error const& error) {
+        refused_as(exit_code::bad_data, error);
+    }
+    chakra_trace_set traces{{}, with_all_ranks({{1, {1, 0}}}, 2)};
+    std::vector<chakra_group_name> const names{{"0", 0}, {"1", 1}};
+    for (std::int32_t rank = 0; rank < 2; ++rank) {
+        auto read = read_leniently(chakra_bytes{text}, {{rank, 2, traces.groups}, names, false});
+        if (!read) {
+            promise(read.error().find("node") != std::string::npos || read.error().starts_with("byte "), "a reason names the node or the byte");
+            return;
+        }
+        traces.ranks.push_back(std::move(read->trace));
+    }
+    std::vector<network_level<integer_link>> const levels{{2, network_topology::full, {500.0, {50.0}}}};
+    for (bool const of_consumers : {false, true}) {
+        auto const played = play_traces<integer_contended_network>(traces, levels, {.of_consumers = of_consumers});
+        for (std::size_t rank = 0; played && rank < 2; ++rank) {
+            promise(played->ranks[rank].end <= played->end && idle_time(*played, rank) >= whole_nanoseconds{0}, "each nanosecond is in one class");
+        }
+    }
+}
+
 constexpr reader all[] = {{"config", config},        {"plan", plan_file},          {"manifest", manifest},      {"safetensors", safetensors},
                           {"tokens", tokens},        {"huggingface", huggingface}, {"schedule", schedule},      {"layers", layer_profile},
                           {"clocks", clock_profile}, {"trace", trace_lines},       {"records", records},        {"layout", layout},
                           {"chakra", chakra_file},   {"shards", shards},           {"goodput", goodput_tables}, {"kineto", kineto},
-                          {"cluster", cluster}};
+                          {"cluster", cluster},      {"import", trace_import}};
 
 }  // namespace
 
