@@ -256,18 +256,19 @@ void command_line::add_records()
 
 void command_line::add_trace()
 {
-    auto& command = *app.add_subcommand("trace", "Export, compare and check Chakra execution traces.");
+    auto& command = *app.add_subcommand("trace", "Export, compare and check Chakra execution traces, or play those of anybody on the network of a cluster.");
+    auto& play = trace_.play;
     command.callback([this] { chosen = [this] { return chakra_traces(trace_); }; });
     command
         .add_option("action", trace_.action,
                     "check: whether every consumer takes the traces, and whether they end or hang. export: write the step of a plan, or of a run with its "
-                    "times. diff: the first difference of two sets.")
+                    "times. diff: the first difference of two sets. import: how long they take on the network of a cluster.")
         ->required()
-        ->check(CLI::IsMember({"check", "export", "diff"}))
+        ->check(CLI::IsMember({"check", "export", "diff", "import"}))
         ->type_name("ACTION");
     command
         .add_option("from", trace_.from,
-                    "check, diff: PREFIX of the traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups. export: plan.json or a run "
+                    "check, diff, import: PREFIX of the traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups. export: plan.json or a run "
                     "folder.")
         ->required()
         ->type_name("PATH");
@@ -275,6 +276,26 @@ void command_line::add_trace()
     command.add_option("--config", trace_.config, "export: the config of a plan.")->type_name("FILE");
     command.add_option("--step", trace_.step, "export: step of a run. Default: its last whole one.")->check(CLI::NonNegativeNumber);
     command.add_flag("--times", trace_.times, "diff: compare times, too.");
+    command.add_option("--cluster", play.cluster, "import: described cluster, in TOML. Rank r runs on its device r.")->type_name("FILE");
+    command
+        .add_option(
+            "--network", play.network,
+            "import: messages share links, or have them for themselves, and all that is ready goes at once; integer-ns: whole nanoseconds, by the rules of "
+            "ASTRA-sim, one message or collective of a rank at once.")
+        ->check(CLI::IsMember({"contended", "free", "integer-ns"}))
+        ->capture_default_str();
+    command.add_flag("--unshared", play.unshared, "import: with integer-ns, messages do not share links.");
+    command.add_option("--chunks", play.chunks, "import: chunks of a collective, one under way at once. Default: 4 with integer-ns, else 1.")
+        ->check(CLI::Range(1, 1 << 20));
+    command
+        .add_option(
+            "--form", play.form,
+            "import: form of the collectives that have it. Default: ring; direct for all-to-all; tree for broadcast and barrier. With integer-ns only in "
+            "groups of all ranks.")
+        ->check(CLI::IsMember({"ring", "direct", "halving_doubling", "tree"}));
+    command.add_option("--chrome", play.chrome, "import: write the time lines of all ranks as a Chrome trace.")->type_name("FILE");
+    command.add_option("--page", play.page, "import: write the result as one HTML page.")->type_name("FILE");
+    command.add_flag("--json", play.json, "import: print the result as JSON.");
 }
 
 void command_line::add_analyze()

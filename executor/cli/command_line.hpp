@@ -5,6 +5,7 @@
 // shell completion all read this one description.
 
 #include <functional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 

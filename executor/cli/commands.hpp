@@ -122,13 +122,26 @@ struct simulate_options {
     bool json = false;
 };
 
+struct trace_import_options {
+    std::string prefix;   ///< of the files PREFIX.0.et, PREFIX.1.et, ...
+    std::string cluster;  ///< a described cluster
+    std::string network = "contended";
+    bool unshared = false;  ///< integer-ns: without other messages on the way
+    int chunks = 0;         ///< of a collective; 0: as the network's rules have it
+    std::string form;       ///< of collectives that have it; empty: each its own
+    std::string chrome;     ///< file that gets a Chrome trace; empty: none
+    std::string page;       ///< file that gets it as a page; empty: none
+    bool json = false;
+};
+
 struct trace_options {
-    std::string action;                ///< check, export, diff
+    std::string action;                ///< check, export, diff, import
     std::vector<std::string> from;     ///< prefixes; export: plan.json, or a run folder
     std::string config;                ///< export: of a plan
     std::string chakra;                ///< export: prefix of the files that are written
     std::optional<std::int64_t> step;  ///< export: of a run; none: its last whole step
     bool times = false;                ///< diff: compare them, too
+    trace_import_options play{};       ///< import
 };
 
 struct analyze_options {

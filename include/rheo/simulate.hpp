@@ -1,15 +1,20 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Rehearsals on modelled time: a step, a step that loses ranks, messages and collectives on a network, a job on nodes that come and go; and the steps of
-// plans as Chakra execution traces.
+// Rehearsals on modelled time: a step, a step that loses ranks, messages, collectives and execution traces on a network, a job on nodes that come and go;
+// and the steps of plans as Chakra execution traces.
 
 #include "rheo/simulate/chakra/execution_node.hpp"
 #include "rheo/simulate/chakra/execution_nodes.hpp"
 #include "rheo/simulate/chakra/execution_order.hpp"
+#include "rheo/simulate/chakra/play_fault.hpp"
+#include "rheo/simulate/chakra/play_rules.hpp"
+#include "rheo/simulate/chakra/play_traces.hpp"
+#include "rheo/simulate/chakra/played_traces.hpp"
 #include "rheo/simulate/chakra/step_programs.hpp"
 #include "rheo/simulate/chakra/work_sizes.hpp"
 #include "rheo/simulate/chakra/write_execution.hpp"
+#include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/collectives/chunks.hpp"
 #include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/collectives/collective_time.hpp"
@@ -28,6 +33,7 @@
 #include "rheo/simulate/network/arrivals.hpp"
 #include "rheo/simulate/network/event_queue.hpp"
 #include "rheo/simulate/network/fitted.hpp"
+#include "rheo/simulate/network/fitted_link.hpp"
 #include "rheo/simulate/network/integer_link.hpp"
 #include "rheo/simulate/network/message_network.hpp"
 #include "rheo/simulate/network/nccl.hpp"

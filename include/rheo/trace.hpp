@@ -5,6 +5,8 @@
 
 #include "rheo/trace/chakra/check_traces.hpp"
 #include "rheo/trace/chakra/dependencies.hpp"
+#include "rheo/trace/chakra/hang.hpp"
+#include "rheo/trace/chakra/lenient.hpp"
 #include "rheo/trace/chakra/play.hpp"
 #include "rheo/trace/chakra/read_rank.hpp"
 #include "rheo/trace/chakra/reader.hpp"

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/records/chakra_traces.hpp"
+#include "executor/records/chakra/chakra_traces.hpp"
 #include "rheo/trace/chakra/check_traces.hpp"
 #include "rheo/trace/chakra/play.hpp"
 #include "rheo/units/exit_error.hpp"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "executor/cli/trace/traces.hpp"
-#include "executor/records/chakra_traces.hpp"
+#include "executor/records/chakra/chakra_traces.hpp"
 #include "executor/records/trace_file.hpp"
 #include "rheo/trace/chakra/compare_nodes.hpp"
 #include "rheo/trace/chakra/reader.hpp"

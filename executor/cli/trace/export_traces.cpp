@@ -17,7 +17,7 @@
 #include "executor/cli/trace/traces.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/plan/plan_file.hpp"
-#include "executor/records/chakra_traces.hpp"
+#include "executor/records/chakra/chakra_traces.hpp"
 #include "executor/records/run_folder.hpp"
 #include "rheo/analyze/step/recorded_execution.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"

@@ -14,6 +14,9 @@ int check_traces(std::string const& prefix);
 /// @throws exit_error: no plan or run that can be exported, files that cannot be written
 int export_traces(trace_options const& options);
 
+/// @throws exit_error: traces that cannot be played, or that hang
+int import_traces(trace_import_options const& options);
+
 /// @returns 1 where they differ
 int compare_traces(std::string const& a, std::string const& b, bool times);
 

@@ -25,7 +25,7 @@ inline constexpr std::array schedule_floors{"core", "check", "transform", "searc
 inline constexpr std::array energy_floors{"profile", "frontier", "clocks"};
 
 // For those of include/rheo/simulate; headers beside them may include any.
-inline constexpr std::array simulate_floors{"network", "collectives", "goodput", "chakra"};
+inline constexpr std::array simulate_floors{"network", "cluster", "collectives", "goodput", "chakra"};
 
 // And for the rooms of executor/.
 inline constexpr std::array rooms{

@@ -19,16 +19,21 @@
 #include "executor/checkpoint/convert/distributed_checkpoint.hpp"
 #include "executor/checkpoint/huggingface.hpp"
 #include "executor/checkpoint/safetensors.hpp"
+#include "executor/config/cluster_file.hpp"
 #include "executor/config/layout_file.hpp"
 #include "executor/config/strict_json.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/data/data.hpp"
 #include "executor/plan/plan_file.hpp"
 #include "executor/plan/planning.hpp"
+#include "executor/records/chakra/chakra_traces.hpp"
 #include "folder_reader.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/partition/cuts.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/simulate/chakra/play_traces.hpp"
+#include "rheo/simulate/network/network_model.hpp"
+#include "rheo/trace/chakra/lenient.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "text_readers.hpp"
 
@@ -253,10 +258,59 @@ void layout(std::span<std::uint8_t const> bytes)
     }
 }
 
+/// The bytes behind a line of ==== are the file that the cluster names, whichever it is.
+void cluster(std::span<std::uint8_t const> bytes)
+{
+    constexpr std::string_view line = "\n====\n";
+    auto const text = text_of(bytes);
+    auto const end = std::min(text.find(line), text.size());
+    auto const named = text.substr(std::min(end + line.size(), text.size()));
+    try {
+        auto const read = parse_cluster(text.substr(0, end), "c.toml", [&](std::string const&) { return std::string{named}; });
+        promise(cluster_fault(read).empty(), "a cluster that was read can be");
+        promise(parse_cluster(to_toml(read), "again", [](std::string const&) { return std::string{}; }) == read,
+                "a cluster that was read is written so that it reads the same");
+    } catch (exit_error const& error) {
+        refused_as(exit_code::usage, error);
+        promise(std::string_view{error.what()}.find("again") != 0, "a cluster that was written can be read");
+    }
+}
+
+/// The bytes are the trace of each of two ranks, whatever they say, and the process groups of a node.
+void trace_import(std::span<std::uint8_t const> bytes)
+{
+    auto const text = text_of(bytes);
+    try {
+        for (auto const& [name, ranks] : parse_process_groups(text, 2)) {
+            promise(!ranks.empty() && ranks.size() <= 2, "a process group has ranks of the job");
+        }
+    } catch (exit_error const& error) {
+        refused_as(exit_code::bad_data, error);
+    }
+    chakra_trace_set traces{{}, with_all_ranks({{1, {1, 0}}}, 2)};
+    std::vector<chakra_group_name> const names{{"0", 0}, {"1", 1}};
+    for (std::int32_t rank = 0; rank < 2; ++rank) {
+        auto read = read_leniently(chakra_bytes{text}, {{rank, 2, traces.groups}, names, false});
+        if (!read) {
+            promise(read.error().find("node") != std::string::npos || read.error().starts_with("byte "), "a reason names the node or the byte");
+            return;
+        }
+        traces.ranks.push_back(std::move(read->trace));
+    }
+    std::vector<network_level<integer_link>> const levels{{2, network_topology::full, {500.0, {50.0}}}};
+    for (bool const of_consumers : {false, true}) {
+        auto const played = play_traces<integer_contended_network>(traces, levels, {.of_consumers = of_consumers});
+        for (std::size_t rank = 0; played && rank < 2; ++rank) {
+            promise(played->ranks[rank].end <= played->end && idle_time(*played, rank) >= whole_nanoseconds{0}, "each nanosecond is in one class");
+        }
+    }
+}
+
 constexpr reader all[] = {{"config", config},        {"plan", plan_file},          {"manifest", manifest},      {"safetensors", safetensors},
                           {"tokens", tokens},        {"huggingface", huggingface}, {"schedule", schedule},      {"layers", layer_profile},
                           {"clocks", clock_profile}, {"trace", trace_lines},       {"records", records},        {"layout", layout},
-                          {"chakra", chakra_file},   {"shards", shards},           {"goodput", goodput_tables}, {"kineto", kineto}};
+                          {"chakra", chakra_file},   {"shards", shards},           {"goodput", goodput_tables}, {"kineto", kineto},
+                          {"cluster", cluster},      {"import", trace_import}};
 
 }  // namespace
 

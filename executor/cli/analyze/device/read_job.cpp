@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "executor/cli/analyze/device/analyzed_job.hpp"
-#include "executor/records/chakra_profile.hpp"
-#include "executor/records/chakra_traces.hpp"
+#include "executor/records/chakra/chakra_profile.hpp"
+#include "executor/records/chakra/chakra_traces.hpp"
 #include "executor/records/kineto/kineto_reader.hpp"
 #include "executor/records/trace_file.hpp"
 #include "rheo/units/exit_error.hpp"

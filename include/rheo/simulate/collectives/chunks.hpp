@@ -21,12 +21,13 @@ struct chunk_sizes {
     friend constexpr bool operator==(chunk_sizes, chunk_sizes) = default;
 };
 
-/// Equal chunks, as many as are needed with the size rounded down. None is smaller than a byte per rank; an all_gather's may be.
+/// Equal chunks, as many as are needed with the size rounded down. None is smaller than a byte per rank; that of an all_gather or gather may be.
 /// @pre size >= 0, chunks >= 1, ranks >= 1
 constexpr chunk_sizes cut_into_chunks(collective operation, bytes size, int chunks, int ranks)
 {
     auto const each = size.count / chunks;
-    if (operation != collective::all_gather && each < ranks) {
+    bool const is_part = operation == collective::all_gather || operation == collective::gather;
+    if (!is_part && each < ranks) {
         return {chunks, {ranks}};
     }
     return {each == 0 ? chunks : (size.count + each - 1) / each, {each}};

@@ -13,7 +13,7 @@
 
 namespace rheo::inline v0 {
 
-enum class collective : unsigned char { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
+enum class collective : unsigned char { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter };
 
 enum class collective_form : unsigned char {
     ring,              ///< to the next rank, again and again; a broadcast is a chain from rank 0
@@ -23,7 +23,8 @@ enum class collective_form : unsigned char {
     slice_owner,       ///< what the executor does: integers straight to the owner of each slice, floats back (all_reduce)
 };
 
-inline constexpr std::array<std::string_view, 5> collective_names{"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"};
+inline constexpr std::array<std::string_view, 8> collective_names{"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                                                  "broadcast",  "reduce",     "gather",         "scatter"};
 inline constexpr std::array<std::string_view, 5> collective_form_names{"ring", "direct", "halving_doubling", "tree", "slice_owner"};
 
 constexpr std::string_view name_of(collective operation) { return collective_names[static_cast<std::size_t>(operation)]; }
@@ -41,7 +42,7 @@ struct collective_request {
     collective operation = collective::all_reduce;
     collective_form form = collective_form::ring;
     collective_scope scope = collective_scope::by_level;
-    bytes size{};  ///< of the buffer that is cut into chunks; of an all_gather the part of one rank; of a slice_owner the integers
+    bytes size{};  ///< of the buffer that is cut into chunks; of an all_gather or gather the part of one rank; of a slice_owner the integers
     int chunks = 1;
     int active_chunks = 1;                         ///< of a rank under way at once, in each level
     typename Model::time handover{};               ///< before each message that is sent and after the last that came

@@ -12,10 +12,10 @@
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "rheo/simulate/collectives/detail/direct_exchange.hpp"
-#include "rheo/simulate/collectives/detail/step_by_step.hpp"
+#include "rheo/simulate/collectives/detail/collective_play.hpp"
+#include "rheo/simulate/collectives/message_order.hpp"
+#include "rheo/simulate/network/message_network.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
 
@@ -23,92 +23,48 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// Plays one collective. Each rank has a queue of chunks for each level, and so many of them are under way at once.
+/// A network that carries this collective alone.
 template <class Model>
-class collective_run {
+class own_network {
 public:
-    using time = typename Model::time;
+    using network = message_network<Model, collective_note>;
 
-    /// @pre collective_fault is empty
-    collective_run(array_view<network_level<typename Model::link> const> levels, collective_request<Model> const& request)
-        : board_{levels, request}, levels_{levels.size()}, queues_(static_cast<std::size_t>(board_.ranks()) * levels_)
-    {
-    }
+    explicit own_network(network& carrier) : network_{&carrier} {}
 
-    /// When the last rank is through.
-    time play()
-    {
-        if (board_.phases().empty() || board_.phases().front().members == 1) {
-            return {};  // who is alone has nothing to do
-        }
-        for (rank_id rank{0}; rank.value < board_.ranks(); ++rank) {
-            for (std::int32_t chunk = 0; chunk < board_.chunks(); ++chunk) {
-                enter(rank, chunk, 0);
-            }
-        }
-        auto const form = board_.request().form;
-        while (auto const note = board_.next()) {
-            if (is_direct(form) ? happen_in_direct(board_, *note) : happen_in_steps(board_, *note)) {
-                end(*note);
-            }
-        }
-        expects(through_ == std::int64_t{board_.ranks()} * board_.chunks(), "a collective ends at all ranks");
-        return last_;
-    }
+    typename Model::time now() const { return network_->now(); }
+    void alarm(typename Model::time at, collective_note const& note) { network_->alarm(at, note); }
+    void send(rank_id from, rank_id to, bytes size, collective_note const& note) { network_->send(from, to, size, network_->now(), note); }
 
 private:
-    struct chunk_queue {
-        std::vector<std::pair<std::int32_t, std::int16_t>> entered;  ///< chunk, phase
-        std::size_t begun = 0;                                       ///< of these
-        int active = 0;
-    };
-
-    static bool is_direct(collective_form form) { return form == collective_form::direct || form == collective_form::slice_owner; }
-
-    chunk_queue& queue_of(rank_id rank, int queue) { return queues_[at(rank) * levels_ + static_cast<std::size_t>(queue)]; }
-
-    void enter(rank_id rank, std::int32_t chunk, std::int16_t phase)
-    {
-        auto const queue = board_.phases()[static_cast<std::size_t>(phase)].queue;
-        queue_of(rank, queue).entered.push_back({chunk, phase});
-        begin_next(rank, queue);
-    }
-
-    void begin_next(rank_id rank, int queue)
-    {
-        auto& q = queue_of(rank, queue);
-        while (q.begun < q.entered.size() && q.active < board_.request().active_chunks) {
-            auto const [chunk, phase] = q.entered[q.begun++];
-            ++q.active;
-            collective_note const note{rank, chunk, phase, collective_event::handed_over, 0};
-            if (is_direct(board_.request().form)) {
-                begin_direct(board_, note);
-            } else if (begin_steps(board_, note)) {
-                expects(false, "a phase does not end where it begins");
-            }
-        }
-    }
-
-    void end(collective_note const& note)
-    {
-        auto const queue = board_.phase_of(note).queue;
-        --queue_of(note.rank, queue).active;
-        auto const next = static_cast<std::int16_t>(note.phase + 1);
-        if (static_cast<std::size_t>(next) < board_.phases().size()) {
-            enter(note.rank, note.chunk, next);
-        } else {
-            ++through_;
-            last_ = board_.now();
-        }
-        begin_next(note.rank, queue);
-    }
-
-    collective_board<Model> board_;
-    std::size_t levels_;
-    std::vector<chunk_queue> queues_;
-    time last_{};
-    std::int64_t through_ = 0;
+    network* network_;
 };
+
+/// When the last rank is through. @pre collective_fault is empty
+template <class Model>
+typename Model::time play_alone(array_view<network_level<typename Model::link> const> levels, collective_request<Model> const& request)
+{
+    message_network<Model, collective_note> network{levels};
+    auto const chunks = cut_into_chunks(request.operation, request.size, request.chunks, network.ranks());
+    auto phases = phases_of(request.operation, request.scope, chunks.each, levels);
+    if (phases.empty() || phases.front().members == 1) {
+        return {};  // who is alone has nothing to do
+    }
+    collective_parts<Model> parts{request, network.ranks(), static_cast<std::int32_t>(chunks.count), std::move(phases)};
+    collective_play<Model, own_network<Model>> play{own_network<Model>{network}, std::move(parts)};
+    for (rank_id rank{0}; rank.value < network.ranks(); ++rank) {
+        play.begin(rank);
+    }
+    typename Model::time last{};
+    int through = 0;
+    while (auto const event = network.next()) {
+        if (play.happen(event->note)) {
+            ++through;
+            last = event->at;
+        }
+    }
+    expects(through == network.ranks(), "a collective ends at all ranks");
+    return last;
+}
 
 }  // namespace detail
 
@@ -140,7 +96,7 @@ std::string collective_fault(array_view<network_level<typename Model::link> cons
         return words + ": the bytes of a sum and of a value are at least 1";
     }
     bool const by_level = request.scope == collective_scope::by_level && levels.size() > 1;
-    if (by_level && (request.operation == collective::all_to_all || request.form == collective_form::slice_owner)) {
+    if (by_level && (request.operation == collective::all_to_all || is_tree_only(request.operation) || request.form == collective_form::slice_owner)) {
         return words + " goes over all ranks at once, not level by level";
     }
     auto const chunks = cut_into_chunks(request.operation, request.size, request.chunks, ranks);
@@ -163,7 +119,7 @@ result<typename Model::time> collective_time(array_view<network_level<typename M
     if (auto fault = collective_fault<Model>(levels, request); !fault.empty()) {
         return failure{std::move(fault)};
     }
-    auto const time = detail::collective_run<Model>{levels, request}.play();
+    auto const time = detail::play_alone(levels, request);
     if (!Model::fits(time)) {
         return failure{std::string{name_of(request.operation)} + " takes more than the largest time of this network model (2^63 - 1 ns where time is whole)"};
     }

@@ -4,6 +4,7 @@
 // What one rank of a group sends and receives, one thing after the other, in the forms that go step by step: ring,
 // halving-doubling and tree. Each step is computed when it is needed: a ring of 10,000 ranks has 200 million of them.
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -46,7 +47,7 @@ constexpr collective_step ring_step(collective_phase const& phase, int place, st
     case collective::reduce_scatter: return in_turn(step, n - 1, next, part, part);
     case collective::all_gather: return in_turn(step, n - 1, next, phase.size, {});
     case collective::all_to_all: return in_turn(step, n * (n - 1) / 2, next, part, {});
-    case collective::broadcast: break;
+    default: break;  // broadcast
     }
     if (place > 0 && step == 0) {
         return {step_kind::receive, 0, 0, {}, {}};
@@ -73,6 +74,17 @@ constexpr collective_step halving_doubling_step(collective_phase const& phase, i
     return in_turn(step, messages, place ^ (1 << (way - 1)), {phase.size.count >> way}, added);
 }
 
+/// What goes between a place of a tree and its parent: all, or what the places below it have of it.
+constexpr bytes tree_message(collective_phase const& phase, int place)
+{
+    std::int64_t const below = place == 0 ? phase.members : std::min(1 << std::countr_zero(static_cast<unsigned>(place)), phase.members - place);
+    switch (phase.operation) {
+    case collective::gather: return {below * phase.size.count};
+    case collective::scatter: return {below * (phase.size.count / phase.members)};
+    default: return phase.size;
+    }
+}
+
 /// Children of a place are those at distance 1, 2, 4, ... below its lowest set bit: MPICH's binomial tree. Key c: from child c, key 32: from the parent.
 constexpr collective_step tree_step(collective_phase const& phase, int place, std::int64_t step)
 {
@@ -83,24 +95,26 @@ constexpr collective_step tree_step(collective_phase const& phase, int place, st
     while (children < own && place + (1 << children) < phase.members) {
         ++children;
     }
-    if (phase.operation == collective::all_reduce) {
+    bool const goes_up_only = phase.operation == collective::reduce || phase.operation == collective::gather;
+    if (goes_up_only || phase.operation == collective::all_reduce) {
         if (step < children) {
-            return {step_kind::receive, 0, step, {}, phase.size};
+            return {step_kind::receive, 0, step, {}, phase.operation == collective::gather ? bytes{} : phase.size};
         }
         step -= children;
         if (place > 0 && step == 0) {
-            return {step_kind::send, place - (1 << own), own, phase.size, {}};
+            return {step_kind::send, place - (1 << own), own, tree_message(phase, place), {}};
         }
         step -= place > 0 ? 1 : 0;
     }
-    if (place > 0 && step == 0) {
+    if (place > 0 && step == 0 && !goes_up_only) {
         return {step_kind::receive, 0, from_parent, {}, {}};
     }
     step -= place > 0 ? 1 : 0;
-    if (step >= children) {
+    if (step >= children || goes_up_only) {
         return {step_kind::end};
     }
-    return {step_kind::send, place + (1 << (children - 1 - step)), from_parent, phase.size, {}};
+    auto const child = place + (1 << (children - 1 - step));
+    return {step_kind::send, child, from_parent, tree_message(phase, child), {}};
 }
 
 }  // namespace detail
@@ -115,14 +129,20 @@ constexpr collective_step step_of(collective_form form, collective_phase const& 
     }
 }
 
+/// Reduce, gather and scatter have a root and are trees.
+constexpr bool is_tree_only(collective operation)
+{
+    return operation == collective::reduce || operation == collective::gather || operation == collective::scatter;
+}
+
 /// Which collectives have which forms, as far as this library knows.
 constexpr bool has_form(collective operation, collective_form form)
 {
     switch (form) {
     case collective_form::ring:
-    case collective_form::direct: return true;
-    case collective_form::halving_doubling: return operation != collective::all_to_all && operation != collective::broadcast;
-    case collective_form::tree: return operation == collective::all_reduce || operation == collective::broadcast;
+    case collective_form::direct: return !is_tree_only(operation);
+    case collective_form::halving_doubling: return operation != collective::all_to_all && operation != collective::broadcast && !is_tree_only(operation);
+    case collective_form::tree: return operation == collective::all_reduce || operation == collective::broadcast || is_tree_only(operation);
     case collective_form::slice_owner: return operation == collective::all_reduce;
     }
     return false;

@@ -50,6 +50,9 @@ public:
 
     int ranks() const { return routes_.ranks(); }
 
+    /// When what happened last did.
+    time now() const { return now_; }
+
     /// A message that is at its first link at that time. @pre two ranks of the network; no earlier than what happened last
     void send(rank_id from, rank_id to, bytes size, time at, Note note)
     {

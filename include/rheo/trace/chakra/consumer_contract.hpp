@@ -32,6 +32,9 @@ struct chakra_place {
 
 namespace detail {
 
+/// Of operations or bytes of a computation. What is more than 2^62 takes as long as that: as good as for ever.
+constexpr std::int64_t clamped_count(std::uint64_t count) { return static_cast<std::int64_t>(std::min(count, std::uint64_t{1} << 62)); }
+
 /// Reads the attributes of one node; the first fault stays.
 template <class OnlyWhenCalled = void>
 class contract_reader {
@@ -162,11 +165,11 @@ result<chakra_step> keep_contract(chakra_node const& node, chakra_place place)
     step.on_host = reader.number("is_cpu_op", chakra_member::bool_val) != 0;
     switch (node.type) {
     case chakra_node_type::comp:
-        reader.number("num_ops", chakra_member::int64_val);
-        reader.number("tensor_size", chakra_member::uint64_val);
+        step.operations = detail::clamped_count(reader.number("num_ops", chakra_member::int64_val));
+        step.bytes = detail::clamped_count(reader.number("tensor_size", chakra_member::uint64_val));
         break;
     case chakra_node_type::mem_load:
-    case chakra_node_type::mem_store: reader.number("tensor_size", chakra_member::uint64_val); break;
+    case chakra_node_type::mem_store: step.bytes = detail::clamped_count(reader.number("tensor_size", chakra_member::uint64_val)); break;
     case chakra_node_type::comm_send:
     case chakra_node_type::comm_recv: reader.message(step); break;
     case chakra_node_type::comm_coll: reader.collective(step); break;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/trace/chakra/hang.hpp"
 #include "rheo/trace/chakra/node.hpp"
 #include "rheo/trace/chakra/trace_set.hpp"
 #include "rheo/units/result.hpp"
@@ -87,7 +88,9 @@ public:
             }
         }
         for (std::size_t r = 0; r < ranks_.size() && error_.empty(); ++r) {
-            error_ = std::find(ranks_[r].ended.begin(), ranks_[r].ended.end(), false) != ranks_[r].ended.end() ? explain(r) : std::string{};
+            error_ = std::find(ranks_[r].ended.begin(), ranks_[r].ended.end(), false) != ranks_[r].ended.end()
+                         ? explain_hang(*traces_, r, [this](std::size_t rank) { return blocked(rank); })
+                         : std::string{};
         }
         return error_.empty() ? result<chakra_ends>{ends_} : failure{error_};
     }
@@ -216,8 +219,8 @@ private:
         }
     }
 
-    /// What a rank that hangs is waiting for: its collective, else its first receive. @returns the step, and a rank that has not done its part
-    std::pair<std::uint32_t, std::size_t> blocked(std::size_t rank) const
+    /// What a rank that hangs is waiting for: its collective, else its first receive.
+    chakra_wait blocked(std::size_t rank) const
     {
         auto const& state = ranks_[rank];
         if (auto const step = state.under_way[static_cast<std::size_t>(play_channel::network)]; step != nothing) {
@@ -238,24 +241,6 @@ private:
             }
         }
         return {nothing, rank};  // not reached: what is ready has begun, and all else ends
-    }
-
-    std::string explain(std::size_t rank) const
-    {
-        std::vector<bool> seen(ranks_.size());
-        for (; !seen[rank]; rank = blocked(rank).second) {
-            seen[rank] = true;
-        }
-        std::string text = "the traces hang:";
-        auto const first = rank;
-        int shown = 0;
-        do {
-            auto const [step, next] = blocked(rank);
-            text += std::string{shown == 0 ? " " : ", "} + (step == nothing ? "rank " + std::to_string(rank) : label_of(step_of(rank, step), rank)) +
-                    " waits for rank " + std::to_string(next);
-            rank = next;
-        } while (rank != first && ++shown < 8);
-        return text + (rank == first ? "; these ranks wait for each other" : ", and so on");
     }
 
     chakra_trace_set const* traces_;

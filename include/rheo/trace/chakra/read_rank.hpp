@@ -17,6 +17,24 @@
 
 namespace rheo::inline v0 {
 
+namespace detail {
+
+/// The dependencies of all steps, as places in the order of the file. @pre finish() found nothing
+template <class OnlyWhenCalled = void>
+void take_dependencies(chakra_dependencies<> const& dependencies, chakra_rank_trace& trace)
+{
+    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+        for (auto const other : dependencies.waits_for(i)) {
+            if (other != chakra_dependencies<>::absent) {
+                trace.dependencies.push_back(static_cast<std::uint32_t>(other));
+            }
+        }
+        trace.ends.push_back(trace.dependencies.size());
+    }
+}
+
+}  // namespace detail
+
 /// Reads a file to its end. @returns its steps, or what is wrong, with the byte or the node
 template <class Source>
 result<chakra_rank_trace> read_rank(Source source, chakra_place place)
@@ -51,12 +69,7 @@ result<chakra_rank_trace> read_rank(Source source, chakra_place place)
     if (auto const wrong = dependencies.finish(); !wrong.empty() || !broken.empty()) {
         return failure{wrong.empty() ? broken : wrong};
     }
-    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
-        for (auto const other : dependencies.waits_for(i)) {
-            trace.dependencies.push_back(static_cast<std::uint32_t>(other));
-        }
-        trace.ends.push_back(trace.dependencies.size());
-    }
+    detail::take_dependencies(dependencies, trace);
     return trace;
 }
 

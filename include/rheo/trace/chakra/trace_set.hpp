@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The execution traces of all ranks of a job, as far as playing them needs: what kind a node is, what it moves and whom it meets, what it
-// waits for. Names stay in the files. 56 bytes a node and 4 a dependency, so that a step of 10,000 ranks fits in memory.
+// waits for. Names stay in the files. 64 bytes a node and 4 a dependency, so that a step of 10,000 ranks fits in memory.
 
 #include <algorithm>
 #include <cstddef>
@@ -27,9 +27,10 @@ struct chakra_group {
 struct chakra_step {
     std::uint64_t id = 0;
     std::uint64_t duration_micros = 0;
-    std::int64_t bytes = 0;   ///< of a message or collective
-    std::uint64_t group = 0;  ///< the name of a collective's group
-    std::int32_t peer = 0;    ///< the other rank of a message
+    std::int64_t bytes = 0;       ///< of a message or collective; of a computation what it moves (tensor_size)
+    std::int64_t operations = 0;  ///< of a computation (num_ops)
+    std::uint64_t group = 0;      ///< the name of a collective's group
+    std::int32_t peer = 0;        ///< the other rank of a message
     std::int32_t tag = 0;
     chakra_node_type type = chakra_node_type::invalid;
     chakra_collective collective = chakra_collective::all_reduce;

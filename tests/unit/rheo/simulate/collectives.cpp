@@ -12,7 +12,8 @@ using namespace rheo;
 
 namespace {
 
-constexpr collective operations[] = {collective::all_reduce, collective::all_gather, collective::reduce_scatter, collective::all_to_all, collective::broadcast};
+constexpr collective operations[] = {collective::all_reduce, collective::all_gather, collective::reduce_scatter, collective::all_to_all,
+                                     collective::broadcast,  collective::reduce,     collective::gather,         collective::scatter};
 constexpr collective_form forms[] = {collective_form::ring, collective_form::direct, collective_form::halving_doubling, collective_form::tree,
                                      collective_form::slice_owner};
 constexpr network_topology topologies[] = {network_topology::ring, network_topology::switched, network_topology::full};
@@ -92,6 +93,32 @@ TEST_CASE("collectives: what is sent is received, once")
     }
 }
 
+TEST_CASE("collectives: trees gather and scatter each part once")
+{
+    for (int n = 2; n <= 33; ++n) {
+        for (auto const what : {collective::reduce, collective::gather, collective::scatter, collective::broadcast}) {
+            collective_phase const phase{what, 0, 1, n, {5 * n}};
+            std::int64_t with_root = 0;
+            int sends = 0;
+            for (int place = 0; place < n; ++place) {
+                for (std::int64_t k = 0;; ++k) {
+                    auto const step = step_of(collective_form::tree, phase, place, k);
+                    if (step.kind == step_kind::end) {
+                        break;
+                    }
+                    sends += step.kind == step_kind::send ? 1 : 0;
+                    with_root += step.kind == step_kind::send && (place == 0 || step.peer == 0) ? step.size.count : 0;
+                }
+            }
+            CAPTURE(n, name_of(what));
+            CHECK(sends == n - 1);
+            if (what == collective::gather || what == collective::scatter) {  // a gather has 5 n bytes of each, a scatter 5
+                CHECK(with_root == (n - 1) * (what == collective::gather ? 5 * n : 5));
+            }
+        }
+    }
+}
+
 TEST_CASE("collectives: alone on the network they take closed forms")
 {
     double const latency = 3.0;
@@ -127,6 +154,11 @@ TEST_CASE("collectives: alone on the network they take closed forms")
                 CHECK(time(collective::broadcast, collective_form::ring) == Approx(others * (message(chunk) + handover) + handover));
                 // along the first child of each: its parent has sent to nobody before
                 CHECK(time(collective::broadcast, collective_form::tree) == Approx(rounds * (message(chunk) + handover) + handover));
+            }
+            if (chunks == 1) {  // the parts double from round to round
+                CHECK(time(collective::reduce, collective_form::tree) == Approx(rounds * (message(chunk) + sum(chunk) + handover) + handover));
+                CHECK(time(collective::gather, collective_form::tree) == Approx(rounds * (latency + handover) + others * chunk / rate + handover));
+                CHECK(time(collective::scatter, collective_form::tree) == Approx(rounds * (latency + handover) + others * part / rate + handover));
             }
             // sums of 8 bytes to the owner of a slice, floats of 4 bytes back
             CHECK(time(collective::all_reduce, collective_form::slice_owner) ==

@@ -1,16 +1,16 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What is known of a collective under way: how far each rank is with each phase of each chunk, and the network between the ranks.
+// What is known of a collective under way: how far each of those that take part is with each phase of each chunk. How their messages travel is
+// the business of a wire: a network of their own (collective_time.hpp), or one that they share with everything else (chakra/trace_player.hpp).
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "rheo/simulate/collectives/chunks.hpp"
 #include "rheo/simulate/collectives/collective.hpp"
-#include "rheo/simulate/network/message_network.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/units.hpp"
@@ -29,7 +29,7 @@ enum class collective_event : unsigned char {
 
 /// What happens, and to which phase of which chunk at which rank.
 struct collective_note {
-    rank_id rank;
+    rank_id rank;  ///< its number among those that take part
     std::int32_t chunk;
     std::int16_t phase;
     collective_event kind;
@@ -49,68 +49,61 @@ struct collective_progress {
     std::int64_t came = 0;  ///< messages; of trees and halving-doubling a bit for each key
 };
 
+/// Who takes part in what.
 template <class Model>
+struct collective_parts {
+    collective_request<Model> request;
+    int members = 1;
+    std::int32_t chunks = 1;
+    std::vector<collective_phase> phases;
+};
+
+/// @tparam Wire has now(), alarm(time, note) and send(from, to, size, note), with numbers among those that take part; notes come back when
+///   their time has come
+template <class Model, class Wire>
 class collective_board {
 public:
     using time = typename Model::time;
 
-    /// @pre collective_fault is empty
-    collective_board(array_view<network_level<typename Model::link> const> levels, collective_request<Model> const& request)
-        : request_{request}, network_{levels}
+    collective_board(Wire wire, collective_parts<Model> parts) : wire_{std::move(wire)}, parts_{std::move(parts)}
     {
-        auto const chunks = cut_into_chunks(request.operation, request.size, request.chunks, network_.ranks());
-        chunks_ = static_cast<std::int32_t>(chunks.count);
-        phases_ = phases_of(request.operation, request.scope, chunks.each, levels);
-        progress_.resize(static_cast<std::size_t>(network_.ranks()) * static_cast<std::size_t>(chunks_) * phases_.size());
+        progress_.resize(static_cast<std::size_t>(parts_.members) * static_cast<std::size_t>(parts_.chunks) * parts_.phases.size());
     }
 
-    collective_request<Model> const& request() const { return request_; }
-    array_view<collective_phase const> phases() const { return phases_; }
-    std::int32_t chunks() const { return chunks_; }
-    int ranks() const { return network_.ranks(); }
-    time now() const { return now_; }
+    collective_request<Model> const& request() const { return parts_.request; }
+    array_view<collective_phase const> phases() const { return parts_.phases; }
+    std::int32_t chunks() const { return parts_.chunks; }
+    int members() const { return parts_.members; }
 
-    collective_phase const& phase_of(collective_note const& at) const { return phases_[static_cast<std::size_t>(at.phase)]; }
+    collective_phase const& phase_of(collective_note const& at) const { return parts_.phases[static_cast<std::size_t>(at.phase)]; }
     int place_of(collective_note const& at) const { return at.rank.value / phase_of(at).stride % phase_of(at).members; }
 
     collective_progress& progress_of(collective_note const& at)
     {
-        auto const chunk = static_cast<std::size_t>(at.rank.value) * static_cast<std::size_t>(chunks_) + static_cast<std::size_t>(at.chunk);
-        return progress_[chunk * phases_.size() + static_cast<std::size_t>(at.phase)];
+        auto const chunk = static_cast<std::size_t>(at.rank.value) * static_cast<std::size_t>(parts_.chunks) + static_cast<std::size_t>(at.chunk);
+        return progress_[chunk * parts_.phases.size() + static_cast<std::size_t>(at.phase)];
     }
 
     /// The rank's hand-over begins, with a sum of that size in it; `then` happens at its end.
     void hand_over(collective_note at, collective_event then, bytes added)
     {
         at.kind = then;
-        auto const sums = request_.memory && added.count > 0 ? Model::addition(added, *request_.memory) : time{};
-        network_.alarm(Model::sum(now_, Model::sum(request_.handover, sums)), at);
+        auto const& memory = parts_.request.memory;
+        auto const sums = memory && added.count > 0 ? Model::addition(added, *memory) : time{};
+        wire_.alarm(Model::sum(wire_.now(), Model::sum(parts_.request.handover, sums)), at);
     }
 
     /// To another place of the rank's group; `as` happens there when it has come.
     void send(collective_note const& at, int place, bytes size, collective_event as, std::int64_t key)
     {
         rank_id const to{at.rank.value + (place - place_of(at)) * phase_of(at).stride};
-        network_.send(at.rank, to, size, now_, {to, at.chunk, at.phase, as, key});
-    }
-
-    std::optional<collective_note> next()
-    {
-        auto const event = network_.next();
-        if (!event) {
-            return std::nullopt;
-        }
-        now_ = event->at;
-        return event->note;
+        wire_.send(at.rank, to, size, {to, at.chunk, at.phase, as, key});
     }
 
 private:
-    collective_request<Model> request_;
-    message_network<Model, collective_note> network_;
-    std::int32_t chunks_ = 0;
-    std::vector<collective_phase> phases_;
+    Wire wire_;
+    collective_parts<Model> parts_;
     std::vector<collective_progress> progress_;
-    time now_{};
 };
 
 }  // namespace detail

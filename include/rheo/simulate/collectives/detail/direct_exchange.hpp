@@ -14,8 +14,8 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// What a rank sends to a place in the first part.
-template <class Model>
-bytes direct_message(collective_board<Model> const& board, collective_note const& at, int to)
+template <class Board>
+bytes direct_message(Board const& board, collective_note const& at, int to)
 {
     auto const& request = board.request();
     auto const& phase = board.phase_of(at);
@@ -27,8 +27,8 @@ bytes direct_message(collective_board<Model> const& board, collective_note const
 }
 
 /// What a rank sends to each other one in the second part.
-template <class Model>
-bytes summed_message(collective_board<Model> const& board, collective_note const& at)
+template <class Board>
+bytes summed_message(Board const& board, collective_note const& at)
 {
     auto const& request = board.request();
     auto const& phase = board.phase_of(at);
@@ -38,16 +38,16 @@ bytes summed_message(collective_board<Model> const& board, collective_note const
 }
 
 /// The hand-over of a message that has come in the first part.
-template <class Model>
-void add_what_came(collective_board<Model>& board, collective_note const& at)
+template <class Board>
+void add_what_came(Board& board, collective_note const& at)
 {
     auto const operation = board.phase_of(at).operation;
     bool const adds = operation == collective::all_reduce || operation == collective::reduce_scatter;
     board.hand_over(at, collective_event::handed_over, adds ? direct_message(board, at, board.place_of(at)) : bytes{});
 }
 
-template <class Model>
-void begin_direct(collective_board<Model>& board, collective_note at)
+template <class Board>
+void begin_direct(Board& board, collective_note at)
 {
     auto& p = board.progress_of(at);
     p.begun = true;
@@ -65,8 +65,8 @@ void begin_direct(collective_board<Model>& board, collective_note at)
 }
 
 /// A hand-over of the first part has ended: true when the rank is through.
-template <class Model>
-bool direct_added(collective_board<Model>& board, collective_note const& at)
+template <class Board>
+bool direct_added(Board& board, collective_note const& at)
 {
     auto& p = board.progress_of(at);
     auto const& phase = board.phase_of(at);
@@ -84,8 +84,8 @@ bool direct_added(collective_board<Model>& board, collective_note const& at)
 }
 
 /// True when the rank is through with the phase.
-template <class Model>
-bool happen_in_direct(collective_board<Model>& board, collective_note const& at)
+template <class Board>
+bool happen_in_direct(Board& board, collective_note const& at)
 {
     auto& p = board.progress_of(at);
     auto const others = board.phase_of(at).members - 1;

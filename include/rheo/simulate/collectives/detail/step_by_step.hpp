@@ -14,8 +14,8 @@ namespace rheo::inline v0 {
 namespace detail {
 
 /// Goes on until something is to be waited for; true when the rank is through with the phase.
-template <class Model>
-bool go_on(collective_board<Model>& board, collective_note const& at)
+template <class Board>
+bool go_on(Board& board, collective_note const& at)
 {
     auto& p = board.progress_of(at);
     auto const form = board.request().form;
@@ -44,16 +44,16 @@ bool go_on(collective_board<Model>& board, collective_note const& at)
     }
 }
 
-template <class Model>
-bool begin_steps(collective_board<Model>& board, collective_note const& at)
+template <class Board>
+bool begin_steps(Board& board, collective_note const& at)
 {
     board.progress_of(at).begun = true;
     return go_on(board, at);
 }
 
 /// True when the rank is through with the phase.
-template <class Model>
-bool happen_in_steps(collective_board<Model>& board, collective_note const& at)
+template <class Board>
+bool happen_in_steps(Board& board, collective_note const& at)
 {
     auto& p = board.progress_of(at);
     if (at.kind == collective_event::handed_over) {

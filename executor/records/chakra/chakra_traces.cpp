@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/records/chakra_traces.hpp"
+#include "executor/records/chakra/chakra_traces.hpp"
 
 #include <algorithm>
 #include <charconv>

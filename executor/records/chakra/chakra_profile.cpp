@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/records/chakra_profile.hpp"
+#include "executor/records/chakra/chakra_profile.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "rheo/trace/chakra/lenient.hpp"
 #include "rheo/trace/chakra/trace_set.hpp"
 
 namespace rheo::inline v0 {
@@ -29,5 +31,19 @@ void write_chakra_groups(std::string const& prefix, std::vector<chakra_group> co
 
 /// All files of a job, each under the contract of consumers. @throws exit_error (bad data) with the file and what is wrong
 chakra_trace_set read_chakra_traces(std::string const& prefix);
+
+/// Traces of anybody, and what was noticed while reading.
+struct lenient_job {
+    chakra_trace_set traces;
+    std::uint64_t absent_controls = 0;  ///< control dependencies on nodes that are not there
+};
+
+/// All files of a job, as far as they can be played (rheo/trace/chakra/lenient.hpp). Groups are those of PREFIX.groups.json, else those that
+/// nodes named "## process_group:init ##" list, as PyTorch records them. @throws exit_error (bad data) with the file and what is wrong
+lenient_job read_any_chakra_traces(std::string const& prefix, bool keeps_order);
+
+/// The process groups that PyTorch lists, by name: of `values` the JSON in it, [{"pg_name": "1", "ranks": [0, 2]}]. A group without ranks is that of
+/// all. @throws json_error
+std::vector<std::pair<std::string, std::vector<std::int32_t>>> parse_process_groups(std::string_view values, std::int32_t ranks);
 
 }  // namespace rheo::inline v0
