@@ -8,6 +8,7 @@
 #include "rheo/simulate/chakra/play_traces.hpp"
 #include "rheo/simulate/chakra/played_traces.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
+#include "rheo/simulate/cluster/recovery_times.hpp"
 #include "rheo/simulate/collectives/chunks.hpp"
 #include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/collectives/collective_time.hpp"
