@@ -213,7 +213,7 @@ cluster_storage read_storage(toml::table const& of, std::string const& file)
 recovery_times mean_recovery(std::string_view report)
 {
     auto const json = parse_strict(report, 8);
-    recovery_times sum;
+    recovery_times sum{};
     double count = 0.0;
     for (auto const& recovery : list_member(json, "recoveries")) {
         if (list_member(recovery, "lost").empty()) {
@@ -259,7 +259,7 @@ recovery_times read_recovery(toml::table const& of, std::string const& file, nam
             table.refuse("report", fmt::format("{}: {}", path, wrong.what()));
         }
     }
-    recovery_times times;
+    recovery_times times{};
     for (std::size_t k = 0; k < keys.size(); ++k) {
         times.*recovery_phase_list[k].time = {table.optional_number(keys[k], {.or_zero = true, .most = 1e9}).value_or(0.0)};
     }

@@ -15,6 +15,7 @@
 #include "rheo/simulate/chakra/work_sizes.hpp"
 #include "rheo/simulate/chakra/write_execution.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
+#include "rheo/simulate/cluster/recovery_times.hpp"
 #include "rheo/simulate/collectives/chunks.hpp"
 #include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/collectives/collective_time.hpp"

@@ -192,6 +192,15 @@ class Commands:
             if result.returncode != 0:
                 self.complain(block.page, block.line, f"rheo plan refuses this config: {result.stderr}")
 
+    def cluster(self, block):
+        """A described cluster is read before the traces, of which there are none."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "c.toml"
+            file.write_text(block.text)
+            result = self.run(["rheo", "trace", "import", str(pathlib.Path(folder) / "job"), "--cluster", str(file)])
+            if result.returncode != 4 or "no such file; traces are" not in result.stderr:
+                self.complain(block.page, block.line, f"rheo trace import refuses this cluster: {result.stderr}")
+
     def picture(self, page, number, line):
         for command in re.findall(r"<!-- picture: ([^|]*)\|", line):
             with tempfile.TemporaryDirectory() as folder:
@@ -209,7 +218,9 @@ def check_commands(root, rheo, complain):
     seen = 0
     for page in pages_of(root).values():
         for block in page.blocks:
-            check = commands.config if block.kind == "toml" and block.text.startswith("schema") else kinds.get(block.kind)
+            check = kinds.get(block.kind)
+            if block.kind == "toml" and block.text.startswith("schema"):
+                check = commands.cluster if "[[level]]" in block.text else commands.config
             if check:
                 seen += 1
                 check(block)

@@ -104,6 +104,9 @@ analysis_document document_of(imported_job const& about, played_traces<Time> con
         document.notes.push_back(fmt::format("{} {} no duration: by the rules of integer-ns 1 ns each", about.without_duration,
                                              about.without_duration == 1 ? "computation has" : "computations have"));
     }
+    if (static_cast<std::size_t>(played.played_ranks) < ranks) {
+        document.notes.push_back(fmt::format("ranks whose traces are equal up to their numbers are played once: {} of {}", played.played_ranks, ranks));
+    }
     auto const classes = classes_of(played);
     shown_table table{"Ranks", "ranks: times in ms, and shares of the whole in %", classes.size(), {{"rank"}}, {}};
     for (auto const* const title : {"ends", "busy", "%", "exposed communication", "%", "idle", "%"}) {
@@ -135,6 +138,7 @@ std::string json_of(imported_job const& about, played_traces<Time> const& played
     return nlohmann::ordered_json{{"network", about.options->network},
                                   {key("end"), played.end.count},
                                   {"last_rank", last_rank(played)},
+                                  {"played_ranks", played.played_ranks},
                                   {"absent_control_dependencies", about.job->absent_controls},
                                   {"ranks", ranks}}
                .dump(2) +

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rheo/schedule/check/timeline.hpp"
+#include "rheo/simulate/cluster/recovery_times.hpp"
 #include "rheo/simulate/step.hpp"
 #include "rheo/topology/microbatch_set.hpp"
 #include "rheo/topology/tagged_index.hpp"
@@ -30,21 +31,6 @@ struct modelled_loss {
     seconds at;  ///< since launch
 
     friend constexpr bool operator==(modelled_loss, modelled_loss) = default;
-};
-
-/// What each phase of a recovery takes; all survivors go through a phase together.
-struct recovery_times {
-    seconds detect;  ///< from the loss until survivors hear of it
-    seconds revoke;
-    seconds decide;  ///< the vote with 0
-    seconds shrink;
-    seconds link;
-    seconds exchange;
-    seconds plan;
-    seconds copy;
-    seconds merge;
-
-    friend constexpr bool operator==(recovery_times, recovery_times) = default;
 };
 
 /// The microbatches whose backward a survivor has finished on a stage.

@@ -35,6 +35,7 @@ struct chakra_play_rules {
     typename Model::time group_handover{};         ///< in groups that are not all ranks
     std::optional<typename Model::rate> memory{};  ///< at which what came is added; none: in no time
     std::vector<device_description> devices{};     ///< by rank, for computations without a duration; none: they take no time
+    bool joins_equal_ranks = true;                 ///< plays ranks that do the same up to their numbers once
     bool keeps_spans = false;                      ///< begin and end of each step, for pictures
 };
 

@@ -32,9 +32,10 @@ struct played_span {
 
 template <class Time>
 struct played_traces {
-    Time end{};  ///< of the last rank
+    Time end{};            ///< of the last rank
+    int played_ranks = 0;  ///< the others are like one of these
     std::vector<played_rank<Time>> ranks;
-    std::vector<played_span<Time>> spans;  ///< in the order of their ends; empty unless they were asked for
+    std::vector<played_span<Time>> spans;  ///< by rank, then by end; empty unless they were asked for
 
     friend bool operator==(played_traces const&, played_traces const&) = default;
 };

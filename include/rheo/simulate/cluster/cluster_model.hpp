@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "rheo/simulate/cluster/recovery_times.hpp"
 #include "rheo/simulate/network/integer_link.hpp"
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/topology/cluster.hpp"
@@ -58,37 +59,6 @@ struct cluster_storage {
 
     friend constexpr bool operator==(cluster_storage const&, cluster_storage const&) = default;
 };
-
-/// The phases of a recovery, as records of a run have them.
-struct recovery_times {
-    seconds detect{}, revoke{}, decide{}, shrink{}, link{}, exchange{}, plan{}, copy{}, merge{}, first_instruction{};
-
-    friend constexpr bool operator==(recovery_times, recovery_times) = default;
-};
-
-using time_of_phase = seconds recovery_times::*;
-
-struct recovery_phase {
-    char const* name;
-    time_of_phase time;
-};
-
-inline constexpr recovery_phase recovery_phase_list[] = {
-    {"detect", &recovery_times::detect}, {"revoke", &recovery_times::revoke},
-    {"decide", &recovery_times::decide}, {"shrink", &recovery_times::shrink},
-    {"link", &recovery_times::link},     {"exchange", &recovery_times::exchange},
-    {"plan", &recovery_times::plan},     {"copy", &recovery_times::copy},
-    {"merge", &recovery_times::merge},   {"first_instruction", &recovery_times::first_instruction},
-};
-
-constexpr seconds total_time(recovery_times const& times)
-{
-    seconds sum{};
-    for (auto const& phase : recovery_phase_list) {
-        sum += times.*phase.time;
-    }
-    return sum;
-}
 
 struct cluster_model {
     cluster_device device;

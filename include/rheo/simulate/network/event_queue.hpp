@@ -21,6 +21,8 @@ public:
     };
 
     bool empty() const { return heap_.empty(); }
+    /// What comes next. @pre not empty
+    event const& front() const { return heap_.front(); }
 
     void push(event const& put)
     {

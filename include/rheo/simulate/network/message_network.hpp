@@ -48,7 +48,20 @@ public:
         }
     }
 
+    /// The same, with links that are alike as one (network_routes::equal_bundles): of ranks that do the same at the same times only one
+    /// sends. @pre a period for each level. That is exact as long as has_ties() is false and no link is shared by ranks that are alike.
+    message_network(array_view<level const> levels, array_view<std::int32_t const> periods) : message_network{levels}
+    {
+        bool const turns = !std::equal(levels.begin(), levels.end(), periods.begin(), [](level const& l, std::int32_t period) { return l.members == period; });
+        if (Model::shares_links && turns) {
+            equal_ = routes_.equal_bundles(periods);
+        }
+    }
+
     int ranks() const { return routes_.ranks(); }
+
+    /// Whether two messages came to a link at one time: who went first was then decided by their numbers.
+    bool has_ties() const { return has_ties_; }
 
     /// When what happened last did.
     time now() const { return now_; }
@@ -76,23 +89,13 @@ public:
     /// The next arrival or alarm; nothing when nothing is left.
     std::optional<happening> next()
     {
-        while (!queue_.empty()) {
-            auto const event = queue_.pop();
-            now_ = event.at;
-            auto& m = messages_[event.subject];
-            if (m.behind != nothing) {
-                auto const& next = messages_[m.behind];
-                queue_.push({next.at, next.number, m.behind});
-            } else if (m.link != nothing) {
-                links_[m.link].last = nothing;
-            }
-            if (m.hop == m.route.hops) {
-                free_.push_back(event.subject);
-                return happening{event.at, m.note};
-            }
-            pass(event.subject, event.at);
-        }
-        return std::nullopt;
+        return next([](time) { return true; });
+    }
+
+    /// The next one that is now; nothing when all others are later.
+    std::optional<happening> next_now()
+    {
+        return next([this](time at) { return !(now_ < at); });
     }
 
     /// Links taken by messages so far; 0 where they are not shared.
@@ -113,11 +116,34 @@ private:
     struct shared_link {
         time free;
         std::uint32_t last = nothing;  ///< of its line
+        time asked{-1};                ///< when a message came last to it, or to one beside it; of the first one
     };
     struct level_begin {
         std::int32_t bundle;
         std::int64_t link;
     };
+
+    template <class IsWanted>
+    std::optional<happening> next(IsWanted const& is_wanted)
+    {
+        while (!queue_.empty() && is_wanted(queue_.front().at)) {
+            auto const event = queue_.pop();
+            now_ = event.at;
+            auto& m = messages_[event.subject];
+            if (m.behind != nothing) {
+                auto const& next = messages_[m.behind];
+                queue_.push({next.at, next.number, m.behind});
+            } else if (m.link != nothing) {
+                links_[m.link].last = nothing;
+            }
+            if (m.hop == m.route.hops) {
+                free_.push_back(event.subject);
+                return happening{event.at, m.note};
+            }
+            pass(event.subject, event.at);
+        }
+        return std::nullopt;
+    }
 
     std::uint32_t put(message const& m)
     {
@@ -136,7 +162,10 @@ private:
     void pass(std::uint32_t place, time ready)
     {
         auto& m = messages_[place];
-        auto const link = free_link(m);
+        auto const first = first_link(m);
+        auto const link = free_link(m, first);
+        has_ties_ = has_ties_ || links_[first].asked == ready;
+        links_[first].asked = ready;
         auto& taken = links_[link];
         auto const start = std::max(ready, taken.free);
         taken.free = Model::sum(start, m.passage.holds);
@@ -157,14 +186,21 @@ private:
         queue_.push({m.at, m.number, place});
     }
 
-    /// The next link of the message: of those side by side the one that is free first.
-    std::uint32_t free_link(message const& m) const
+    /// Of the links side by side that the message takes next.
+    std::size_t first_link(message const& m) const
     {
         auto const k = static_cast<std::size_t>(m.route.level);
-        auto const side_by_side = levels_[k].links_per_member;
-        auto const bundle = std::int64_t{bundle_at(m.route, m.hop)} - first_link_[k].bundle;
-        auto const first = links_.begin() + first_link_[k].link + bundle * side_by_side;
-        auto const chosen = std::min_element(first, first + side_by_side, [](auto const& a, auto const& b) { return a.free < b.free; });
+        auto const bundle = bundle_at(m.route, m.hop);
+        auto const of_level = std::int64_t{equal_.empty() ? bundle : equal_[static_cast<std::size_t>(bundle)]} - first_link_[k].bundle;
+        return static_cast<std::size_t>(first_link_[k].link + of_level * levels_[k].links_per_member);
+    }
+
+    /// The one of them that is free first.
+    std::uint32_t free_link(message const& m, std::size_t first) const
+    {
+        auto const side_by_side = levels_[static_cast<std::size_t>(m.route.level)].links_per_member;
+        auto const begin = links_.begin() + static_cast<std::ptrdiff_t>(first);
+        auto const chosen = std::min_element(begin, begin + side_by_side, [](auto const& a, auto const& b) { return a.free < b.free; });
         return static_cast<std::uint32_t>(chosen - links_.begin());
     }
 
@@ -172,12 +208,14 @@ private:
     network_routes<typename Model::link, Model::has_own_links> routes_;
     std::vector<level_begin> first_link_;
     std::vector<shared_link> links_;
+    std::vector<std::int32_t> equal_;  ///< bundle -> the one that stands for it; empty: each for itself
     event_queue<time, std::uint32_t> queue_;
     std::vector<message> messages_;
     std::vector<std::uint32_t> free_;  ///< places in messages_
     time now_{};
     std::uint64_t number_ = 0;  ///< of the next thing to happen
     std::int64_t hops_ = 0;
+    bool has_ties_ = false;
 };
 
 }  // namespace rheo::inline v0

@@ -80,6 +80,25 @@ public:
         return {level, ascends ? base : base + l.members, p, ascends ? 1 : l.members - 1, l.members, ascends ? ahead : behind};
     }
 
+    /// Of each bundle the one that stands for it when the network is turned in its levels: a member of level k is like the one periods[k]
+    /// places before it. @pre a period for each level, which divides its members
+    std::vector<std::int32_t> equal_bundles(array_view<std::int32_t const> periods) const
+    {
+        std::vector<std::int32_t> equal(static_cast<std::size_t>(bundles_));
+        for (std::size_t k = 0; k < levels_.size(); ++k) {
+            auto const& l = levels_[k];
+            auto const of_lane = static_cast<std::int32_t>(detail::bundles_of(l.topology, l.members));
+            for (auto bundle = l.base; bundle < end_of(k); ++bundle) {
+                auto const lane = (bundle - l.base) / of_lane;
+                auto const inside = l.lanes == 1 ? 0 : turned_back(lane % l.lanes, 0, periods);
+                auto const outside = turned_back(lane / l.lanes, k + 1, periods);
+                equal[static_cast<std::size_t>(bundle)] =
+                    l.base + (outside * l.lanes + inside) * of_lane + turned_bundle(l, (bundle - l.base) % of_lane, periods[k]);
+            }
+        }
+        return equal;
+    }
+
 private:
     struct numbered_level {
         std::int32_t stride;  ///< ranks of a member
@@ -88,6 +107,29 @@ private:
         std::int32_t base;
         std::int32_t lanes;  ///< of a group
     };
+
+    /// A number whose digits are places in the levels from `first` on, each within its period.
+    std::int32_t turned_back(std::int32_t number, std::size_t first, array_view<std::int32_t const> periods) const
+    {
+        std::int32_t result = 0;
+        std::int32_t stride = 1;
+        for (auto k = first; k < levels_.size(); ++k) {
+            result += number % levels_[k].members % periods[k] * stride;
+            number /= levels_[k].members;
+            stride *= levels_[k].members;
+        }
+        return result;
+    }
+
+    static std::int32_t turned_bundle(numbered_level const& l, std::int32_t index, std::int32_t period)
+    {
+        if (l.topology != network_topology::full) {
+            return index / l.members * l.members + index % l.members % period;
+        }
+        auto const from = index / l.members;
+        auto const by = from - from % period;
+        return (from - by) * l.members + (index % l.members - by + l.members) % l.members;
+    }
 
     std::int32_t level_between(rank_id from, rank_id to) const
     {

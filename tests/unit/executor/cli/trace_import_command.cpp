@@ -120,9 +120,30 @@ ranks: times in ms, and shares of the whole in %
     CHECK(json.at("end_s").get<double>() == Approx(40.24e-6));
     CHECK(json.at("last_rank") == 3);
     CHECK(json.at("absent_control_dependencies") == 2);
+    CHECK(json.at("played_ranks") == 4);
     CHECK(json.at("ranks").at(3).at("busy_s").get<double>() == Approx(30e-6));
     auto const slower = nlohmann::json::parse(run_rheo(folder, "trace import job --cluster c.toml --chunks 4 --form tree --json").out);
     CHECK(slower.at("end_s").get<double>() > json.at("end_s").get<double>());
+}
+
+TEST_CASE("trace_import_command: equal ranks are a class")
+{
+    temporary_folder const folder;
+    folder.write("c.toml", cluster_of(8, "ring"));
+    for (int rank = 0; rank < 8; ++rank) {
+        std::vector<chakra_attribute> const reduces{make_attribute("comm_type", std::int64_t{0}), make_attribute("comm_size", std::int64_t{8000})};
+        folder.write("job." + std::to_string(rank) + ".et", file_of({{.id = 1, .type = chakra_node_type::comm_coll, .attributes = reduces}}));
+    }
+    auto const shown = run_rheo(folder, "trace import job --cluster c.toml");
+    CAPTURE(shown.err);
+    CHECK(shown.out == R"(8 ranks end after 28.42 us; rank 0 ends last
+
+ranks whose traces are equal up to their numbers are played once: 1 of 8
+
+ranks: times in ms, and shares of the whole in %
+  rank   ends   busy    %  exposed communication      %   idle    %
+  0-7   0.028  0.000  0.0                  0.028  100.0  0.000  0.0
+)");
 }
 
 TEST_CASE("trace_import_command: pictures and pages are written")

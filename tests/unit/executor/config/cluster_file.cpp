@@ -102,7 +102,7 @@ TEST_CASE("cluster_file: the page's example is a cluster")
     auto const cluster = parse_cluster(std::string_view{page}.substr(begin, page.find("```", begin) - begin), "cluster.md", {});
     CHECK(devices_of(cluster) == 128);
     CHECK(nodes_of(cluster) == 16);
-    for (auto const key : {"compute_tflops", "waiting_w", "links_per_member", "rate_gib_per_s", "measured", "node_write_gb_per_s", "first_instruction_s"}) {
+    for (auto const key : {"compute_tflops", "waiting_w", "links_per_member", "rate_gib_per_s", "measured", "node_write_gb_per_s", "merge_s"}) {
         CAPTURE(key);
         CHECK(page.find("`" + std::string{key}) != std::string::npos);
     }
@@ -136,11 +136,11 @@ TEST_CASE("cluster_file: a recovery is the mean of those of a run")
     temporary_folder const folder;
     auto const phases = [](std::string const& detect, std::string const& copy) {
         return "\"detect_s\": " + detect + R"(, "revoke_s": 0, "decide_s": 0, "shrink_s": 0, "link_s": 0, "exchange_s": 0, "plan_s": 0, "copy_s": )" + copy +
-               R"(, "merge_s": 0, "first_instruction_s": null)";
+               R"(, "merge_s": null)";
     };
     folder.write("r.json", R"({"recoveries": [{"lost": [1], )" + phases("1.0", "3") + R"(}, {"lost": []}, {"lost": [2], )" + phases("2.0", "4") + "}]}");
     auto const text = std::string{two_devices} + "latency_us = 1\nrate_gb_per_s = 1\n[recovery]\nreport = \"r.json\"\n";
-    CHECK(read_cluster_file(folder.write("c.toml", text)).recovery == recovery_times{.detect = {1.5}, .copy = {3.5}});
+    CHECK(read_cluster_file(folder.write("c.toml", text)).recovery == recovery_times{{1.5}, {0.0}, {0.0}, {0.0}, {0.0}, {0.0}, {0.0}, {3.5}, {0.0}});
     CHECK(recovered(R"({"recoveries": [{"lost": []}]})") == "c.toml:13: r.json: has no recovery from a loss; expected the report of a run that lost a rank");
     CHECK(recovered(R"({"recoveries": [{"lost": [1], "detect_s": -1}]})") == "c.toml:13: r.json: has a 'detect_s' that is no time from 0 to 1e9 s");
     CHECK(recovered("{}") == "c.toml:13: r.json: has no 'recoveries'");

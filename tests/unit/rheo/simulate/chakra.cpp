@@ -222,6 +222,61 @@ TEST_CASE("chakra: names of ranks mean nothing")
     }
 }
 
+namespace {
+
+/// Plays equal ranks once, then all: the same. @returns how many were played
+template <class Model>
+int equal_either_way(test::traced_job const& job, std::vector<network_level<typename Model::link>> const& levels, chakra_play_rules<Model> rules)
+{
+    auto const once = played<Model>(job, levels, rules);
+    rules.joins_equal_ranks = false;
+    auto const each = played<Model>(job, levels, rules);
+    CHECK(each.played_ranks == static_cast<int>(each.ranks.size()));
+    CHECK(once.end == each.end);
+    for (std::size_t rank = 0; rank < each.ranks.size(); ++rank) {
+        CAPTURE(rank);
+        CHECK(once.ranks[rank] == each.ranks[rank]);
+    }
+    return once.played_ranks;
+}
+
+}  // namespace
+
+TEST_CASE("chakra: equal ranks are played once, with the same times")
+{
+    std::mt19937 draw{8};
+    int fewer_shared = 0;
+    int fewer_whole = 0;
+    for (int round = 0; round < 150; ++round) {
+        auto const ranks = static_cast<std::int32_t>(1 + draw() % 4);
+        auto const copies = static_cast<std::int32_t>(2 + 2 * (draw() % 2));
+        auto const job = test::copied_job(ranks, copies, draw() % 2 == 0, 12, draw);
+        auto const all = ranks * copies;
+        std::vector<std::vector<int>> const shapes{{all}, {ranks, copies}, {ranks, 1, copies}, {ranks, copies / 2, 2}};
+        auto const& shape = shapes[draw() % shapes.size()];
+        std::vector<network_level<>> levels;
+        std::vector<network_level<integer_link>> whole;
+        double slower = 1.0;
+        for (auto const members : shape) {
+            auto const topology = topologies[draw() % 3];
+            levels.push_back({members, topology, {microseconds(1.0 * slower), {1e9 / slower}}});
+            whole.push_back({members, topology, {1000.0 * slower, {1.0 / slower}}});
+            slower *= 3.0;
+        }
+        CAPTURE(round, ranks, copies, shape.size());
+        bool const can_turn = shape.size() < 3 || shape[1] == 1;  // else the next copy may be in another group of the level
+        auto const alone = equal_either_way<free_network>(job, levels, {});
+        CHECK((!can_turn || alone <= ranks));
+        fewer_shared += equal_either_way<contended_network>(job, levels, {}) < all ? 1 : 0;
+        auto rules = consumers();
+        rules.chunks = shape.size() > 1 ? 1 : 4;
+        fewer_whole += equal_either_way<integer_contended_network>(job, whole, rules) < all ? 1 : 0;
+        equal_either_way<integer_free_network>(job, whole, {.of_consumers = true, .chunks = rules.chunks, .handover = {10}, .group_handover = {10}});
+    }
+    CHECK(fewer_shared > 20);
+    CHECK(fewer_whole > 20);
+}
+
 TEST_CASE("chakra: spans are the time lines of ranks")
 {
     std::mt19937 draw{7};
@@ -276,6 +331,25 @@ TEST_CASE("chakra: traces that hang name who waits for whom")
     CHECK(refused<contended_network>(sends, links(2)) ==
           "the traces hang: COMM_SEND node 1 of rank 0 waits for rank 1, COMM_SEND node 1 of rank 1 waits for rank 0; these ranks wait for each other");
     CHECK(played<integer_contended_network>(sends, whole_links(2), consumers()).end.count > 0);  // theirs do not wait
+}
+
+TEST_CASE("chakra: chunks may wait for each other between levels")
+{
+    constexpr std::uint64_t begins[] = {8, 159, 45, 98, 190, 23, 87, 188, 43, 128, 49, 60, 182, 11, 28, 61};
+    test::traced_job job{16};
+    for (std::size_t r = 0; r < 16; ++r) {
+        job.collective(r, 0, chakra_collective::all_reduce, 50'000, {job.compute(r, begins[r])});
+    }
+    std::vector<network_level<integer_link>> const whole{
+        {4, network_topology::full, {1000.0, {1.0}}}, {2, network_topology::full, {3000.0, {0.3}}}, {2, network_topology::full, {9000.0, {0.1}}}};
+    chakra_play_rules<integer_free_network> rules{.of_consumers = true, .chunks = 4};
+    CHECK(refused<integer_free_network>(job, whole, rules) ==
+          "the traces hang: ALL_REDUCE of 50000 bytes has all its members, but they began it apart, and so its chunks wait for each other between the levels "
+          "of the network; expected one chunk");
+    rules.chunks = 1;
+    CHECK(played<integer_free_network>(job, whole, rules).end > whole_nanoseconds{190'000});
+    rules = {.chunks = 4};  // rheo's chunks have queues of their own on the way back
+    CHECK(played<integer_free_network>(job, whole, rules).end > whole_nanoseconds{190'000});
 }
 
 TEST_CASE("chakra: what cannot be played is refused in a sentence")

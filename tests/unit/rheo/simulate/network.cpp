@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "astra_networks.hpp"
+#include "rheo/simulate/chakra/detail/rank_symmetry.hpp"
 #include "rheo/simulate/network/arrivals.hpp"
 #include "support/catch.hpp"
 
@@ -247,6 +248,88 @@ TEST_CASE("network: routes of a ring go the shorter way")
     CHECK(bundle_at(routes.route(rank_id{5}, rank_id{1}), 1) == 0);
     CHECK(bundle_at(routes.route(rank_id{1}, rank_id{5}), 0) == 7);
     CHECK(bundle_at(routes.route(rank_id{1}, rank_id{5}), 1) == 6);
+}
+
+namespace {
+
+/// Whether a turned message takes bundles that are equal to those of the message.
+template <bool HasOwnLinks>
+void check_turned(std::vector<network_level<>> const& levels, detail::rank_symmetry const& symmetry, std::mt19937& draw)
+{
+    network_routes<modelled_link, HasOwnLinks> const routes{array_view<network_level<> const>{levels}};
+    auto const equal = routes.equal_bundles(symmetry.periods);
+    auto const ranks = static_cast<unsigned>(routes.ranks());
+    for (int k = 0; k < 20; ++k) {
+        auto const from = static_cast<std::int32_t>(draw() % ranks);
+        auto const to = static_cast<std::int32_t>(draw() % ranks);
+        auto const level = draw() % levels.size();
+        if (from == to) {
+            continue;
+        }
+        auto const a = routes.route({from}, {to});
+        auto const b = routes.route({symmetry.moved_on(from, level)}, {symmetry.moved_on(to, level)});
+        auto const [other, played] = symmetry.turned({from, to});
+        auto const c = routes.route({other}, {played});
+        CHECK(played == symmetry.representative(to));
+        CHECK(symmetry.representative(played) == played);
+        REQUIRE(a.hops == b.hops);
+        REQUIRE(a.hops == c.hops);
+        for (std::int32_t hop = 0; hop < a.hops; ++hop) {
+            auto const stands = equal[static_cast<std::size_t>(bundle_at(a, hop))];
+            CHECK(stands == equal[static_cast<std::size_t>(bundle_at(b, hop))]);
+            CHECK(stands == equal[static_cast<std::size_t>(bundle_at(c, hop))]);
+            CHECK(stands == equal[static_cast<std::size_t>(stands)]);
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("network: turned messages take equal links")
+{
+    std::mt19937 draw{3};
+    for (int round = 0; round < 200; ++round) {
+        std::vector<network_level<>> levels;
+        detail::rank_symmetry symmetry;
+        for (auto left = 1 + draw() % 3; left > 0; --left) {
+            auto const members = static_cast<int>(1 + draw() % 6);
+            levels.push_back({members, static_cast<network_topology>(draw() % 3), {{1.0}, {1.0}}});
+            symmetry.members.push_back(members);
+            symmetry.periods.push_back(members % 3 == 0 ? 3 : members % 2 == 0 ? 2 : 1);
+        }
+        check_turned<false>(levels, symmetry, draw);
+        check_turned<true>(levels, symmetry, draw);
+    }
+}
+
+TEST_CASE("network: messages that come to a link at one time are a tie")
+{
+    std::vector<network_level<>> const levels{{3, network_topology::switched, {{1.0}, {1.0}}}};
+    auto const has_ties = [&](seconds second, int to) {
+        message_network<contended_network, int> network{levels};
+        network.send({0}, {1}, {10}, {0.0}, 0);
+        network.send({2}, {to}, {10}, second, 1);
+        while (network.next()) {
+        }
+        return network.has_ties();
+    };
+    CHECK(has_ties({0.0}, 1));
+    CHECK_FALSE(has_ties({0.0}, 0));
+    CHECK_FALSE(has_ties({0.5}, 1));
+}
+
+TEST_CASE("network: what is now comes before what is later")
+{
+    std::vector<network_level<>> const levels{{2, network_topology::full, {{1.0}, {1.0}}}};
+    message_network<contended_network, int> network{levels};
+    network.alarm({2.0}, 1);
+    network.send({0}, {1}, {1}, {0.0}, 2);
+    network.alarm({3.0}, 3);
+    CHECK(network.next()->note == 1);
+    REQUIRE(network.next_now());
+    CHECK_FALSE(network.next_now());
+    CHECK(network.now() == seconds{2.0});
+    CHECK(network.next()->note == 3);
 }
 
 TEST_CASE("network: what cannot be is refused in a sentence")

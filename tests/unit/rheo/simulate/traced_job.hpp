@@ -94,4 +94,61 @@ inline traced_job random_job(std::int32_t ranks, std::vector<rheo::chakra_group>
     return job;
 }
 
+/// Equal copies of a random job, `ranks` apart, that send to the next copy and reduce with the others: place p of all copies is a group, and each
+/// copy is one. @param with_roots whether there are collectives with a root, too
+inline traced_job copied_job(std::int32_t ranks, std::int32_t copies, bool with_roots, int steps, std::mt19937& draw)
+{
+    std::vector<rheo::chakra_group> groups;
+    for (std::int32_t p = 0; p < ranks; ++p) {
+        auto& group = groups.emplace_back(rheo::chakra_group{static_cast<std::uint64_t>(1 + p), {}});
+        for (std::int32_t copy = 0; copy < copies; ++copy) {
+            group.ranks.push_back(copy * ranks + p);
+        }
+    }
+    for (std::int32_t copy = 0; copy < copies; ++copy) {
+        auto& group = groups.emplace_back(rheo::chakra_group{static_cast<std::uint64_t>(1 + ranks + copy), {}});
+        for (std::int32_t p = ranks; p-- > 0;) {
+            group.ranks.push_back(copy * ranks + p);
+        }
+    }
+    traced_job job{ranks * copies, groups};
+    auto const below = [&](std::int32_t most) { return static_cast<std::int32_t>(draw() % static_cast<unsigned>(most)); };
+    std::vector<std::vector<std::uint32_t>> last(static_cast<std::size_t>(ranks * copies));
+    constexpr rheo::chakra_collective circles[] = {rheo::chakra_collective::all_reduce, rheo::chakra_collective::all_gather,
+                                                   rheo::chakra_collective::all_to_all, rheo::chakra_collective::reduce_scatter};
+    for (int step = 0; step < steps; ++step) {
+        auto const p = below(ranks);
+        auto const q = below(ranks);
+        auto const ahead = p == q ? 1 : below(2);
+        auto const bytes = std::int64_t{1} + below(100'000);
+        auto const kind = below(5);
+        auto const micros = static_cast<std::uint64_t>(1 + below(40));
+        auto const what = circles[below(4)];
+        auto const rooted = static_cast<rheo::chakra_collective>(below(rheo::chakra_collective_count));
+        auto const from_of = [&](std::int32_t copy) { return static_cast<std::size_t>(copy * ranks + p); };
+        auto const to_of = [&](std::int32_t copy) { return static_cast<std::size_t>((copy + ahead) % copies * ranks + q); };
+        auto const before = last;
+        for (std::int32_t copy = 0; copy < copies; ++copy) {
+            auto const from = from_of(copy);
+            if (kind == 0) {
+                last[from] = {job.compute(from, micros, last[from])};
+            } else if (kind == 1) {
+                job.send(from, static_cast<std::int32_t>(to_of(copy)), bytes, step, before[from]);
+            } else if (kind == 2) {
+                last[from] = {job.collective(from, static_cast<std::uint64_t>(1 + p), what, bytes, last[from])};
+            } else if (kind >= 3) {
+                for (std::int32_t other = 0; other < ranks; ++other) {
+                    auto const member = static_cast<std::size_t>(copy * ranks + other);
+                    auto const group = kind == 3 ? std::uint64_t{0} : static_cast<std::uint64_t>(1 + ranks + copy);
+                    last[member] = {job.collective(member, group, kind == 4 && with_roots ? rooted : what, bytes, last[member])};
+                }
+            }
+        }
+        for (std::int32_t copy = 0; copy < copies && kind == 1; ++copy) {  // when all have sent: every copy has its steps in one order
+            last[to_of(copy)].push_back(job.receive(to_of(copy), static_cast<std::int32_t>(from_of(copy)), bytes, step, {}));
+        }
+    }
+    return job;
+}
+
 }  // namespace test

@@ -8,6 +8,7 @@
 #include <map>
 #include <queue>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "rheo/trace/chakra/trace_set.hpp"
@@ -19,8 +20,9 @@ namespace detail {
 struct traced_message {
     static constexpr std::uint32_t nothing = UINT32_MAX;
 
-    std::uint32_t from;
-    std::uint32_t to;
+    std::int32_t from;  ///< of a message that is like this one, whose receiver is played
+    std::int32_t to;
+    std::uint32_t sender;             ///< as it is played
     std::uint32_t send = nothing;     ///< the step of the sender that has begun
     std::uint32_t receive = nothing;  ///< the step of the receiver that has begun
     std::int64_t bytes = 0;
@@ -33,16 +35,15 @@ class mailboxes {
 public:
     traced_message& operator[](std::uint32_t message) { return messages_[message]; }
 
-    /// The message of an end that begins: the first that lacks it, else another one.
-    std::uint32_t begin(std::uint32_t rank, std::uint32_t step, chakra_step const& s)
+    /// The message of an end that begins: the first that lacks it, else another one. @param ends from and to
+    std::uint32_t begin(std::pair<std::int32_t, std::int32_t> ends, std::uint32_t sender, std::uint32_t step, chakra_step const& s)
     {
         bool const sends = s.type == chakra_node_type::comm_send;
-        auto const peer = static_cast<std::uint32_t>(s.peer);
-        auto& box = boxes_[{sends ? rank : peer, sends ? peer : rank, s.tag, s.bytes}];
+        auto& box = boxes_[{ends.first, ends.second, s.tag, s.bytes}];
         auto& lack = sends ? box.without_send : box.without_receive;
         auto message = static_cast<std::uint32_t>(messages_.size());
         if (lack.empty()) {
-            messages_.push_back({.from = sends ? rank : peer, .to = sends ? peer : rank, .bytes = s.bytes});
+            messages_.push_back({.from = ends.first, .to = ends.second, .sender = sender, .bytes = s.bytes});
             (sends ? box.without_receive : box.without_send).push(message);
         } else {
             message = lack.front();
@@ -59,7 +60,7 @@ private:
     };
 
     std::vector<traced_message> messages_;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::int64_t>, mailbox> boxes_;  ///< source, destination, tag, bytes
+    std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int64_t>, mailbox> boxes_;  ///< source, destination, tag, bytes
 };
 
 }  // namespace detail
