@@ -59,12 +59,16 @@ observed_wait wait_of(step_graph const& graph, step_node const& node)
     return {exposed, exposed > seconds{} && waited >= node.lag};
 }
 
-/// Of the message that a node awaits, or is an end of where sends wait. @pre it awaits one
+/// Of the message that a node awaits, or is an end of where sends wait. Where ranks share a stage a send may go to several receives, or the other way round:
+/// what went from one to the other is no more than the smaller one. @pre it awaits a message
 template <class OnlyWhenCalled = void>
 bytes message_size_of(step_graph const& graph, step_node const& node)
 {
-    bool const is_end = class_of(node.event->activity) == step_class::message;
-    return is_end ? node.event->size : graph.nodes[graph.awaits_of(node).front()].event->size;
+    if (class_of(node.event->activity) == step_class::message) {
+        return node.event->size;
+    }
+    auto const awaited = graph.awaits_of(node);  // sends and receives, in turn
+    return std::min(graph.nodes[awaited[0]].event->size, graph.nodes[awaited[1]].event->size);
 }
 
 /// Adds up the messages of a run, a step at a time.

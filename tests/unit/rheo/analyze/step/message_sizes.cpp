@@ -136,6 +136,24 @@ TEST_CASE("message_sizes: silent where large messages cost more")
     CHECK_FALSE(small_messages_of(sizes_of(step)));
 }
 
+TEST_CASE("message_sizes: of a send to several a link has its part")
+{
+    auto events = rehearse_step(step_on(late, bytes{4096}, mebibytes(1))).events;
+    for (auto& e : events) {
+        if (e.activity == activity::receive_activation) {
+            e.size = bytes{1024};
+        } else if (e.activity == activity::receive_gradient) {
+            e.size = bytes{8192};  // of several sends
+        }
+    }
+    put_in_order(events);
+    auto const analysis = analyze_run(recorded_steps(array_view<trace_event const>{events}));
+    REQUIRE(analysis);
+    for (auto const& link : analysis->links) {
+        CHECK(link.largest == (link.from < link.to ? bytes{1024} : bytes{4096}));
+    }
+}
+
 TEST_CASE("message_sizes: sizes are there where sends wait, too")
 {
     auto const step = step_on(late, bytes{4096}, mebibytes(1));
