@@ -267,9 +267,10 @@ void command_line::add_trace()
         ->check(CLI::IsMember({"check", "export", "diff", "import"}))
         ->type_name("ACTION");
     command
-        .add_option("from", trace_.from,
-                    "check, diff, import: PREFIX of the traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups. export: plan.json or a run "
-                    "folder.")
+        .add_option(
+            "from", trace_.from,
+            "check, diff, import: PREFIX of the traces PREFIX.0.et, PREFIX.1.et, ... and PREFIX.groups.json, if there are groups. export: plan.json or a run "
+            "folder.")
         ->required()
         ->type_name("PATH");
     command.add_option("--chakra", trace_.chakra, "export: prefix of the files to write.")->type_name("PREFIX");
@@ -308,6 +309,9 @@ void command_line::add_analyze()
             "A run folder, two of them to compare, plan.json and a run, the prefix of Chakra execution traces with times, or traces of PyTorch's profiler in JSON, one per rank. "
             "Files may be packed by gzip.")
         ->required()
+        ->type_name("RUN|PREFIX|FILE");
+    command.add_option("--against", analyze_.against, "Compare with this run, these traces or this prefix: what the others have more of.")
+        ->expected(1, 1 << 20)
         ->type_name("RUN|PREFIX|FILE");
     command.add_option("--csv", analyze_.csv, "Write a row per rank.")->type_name("FILE");
     command.add_option("--page", analyze_.page, "Write the analysis as one HTML page.")->type_name("FILE");

@@ -145,9 +145,10 @@ struct trace_options {
 };
 
 struct analyze_options {
-    std::vector<std::string> traces;  ///< a run folder, two to compare, or files of PyTorch's profiler, one per rank
-    std::string csv;                  ///< file that gets a row per rank; empty: none
-    std::string page;                 ///< file that gets it as a page; empty: none
+    std::vector<std::string> traces;   ///< a run folder, two to compare, a prefix, or files of PyTorch's profiler, one per rank
+    std::vector<std::string> against;  ///< to compare with: a run folder, a prefix, or files
+    std::string csv;                   ///< file that gets a row per rank; empty: none
+    std::string page;                  ///< file that gets it as a page; empty: none
     bool json = false;
 };
 

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "executor/cli/analyze/device/analyzed_job.hpp"
+#include "executor/cli/analyze/device/compared_jobs.hpp"
 #include "executor/cli/analyze/run/analyzed_run.hpp"
 #include "executor/cli/analyze/run/compared_runs.hpp"
 #include "executor/cli/commands.hpp"
@@ -17,6 +19,19 @@
 namespace rheo::cli {
 
 namespace {
+
+namespace fs = std::filesystem;
+
+bool is_folder(std::string const& path) { return fs::is_directory(path); }
+
+/// Of Chakra execution traces.
+bool is_prefix(std::string const& path) { return !fs::exists(path) && fs::exists(chakra_file(path, 0)); }
+
+/// A prefix, or a file for each rank.
+analyzed_job analyze_ranks(std::vector<std::string> const& traces)
+{
+    return traces.size() == 1 && is_prefix(traces.front()) ? analyze_prefix(traces.front()) : analyze_files(traces);
+}
 
 template <class Job>
 int show(Job const& job, analyze_options const& options)
@@ -36,20 +51,27 @@ int show(Job const& job, analyze_options const& options)
 int analyze_traces(analyze_options const& options)
 {
     auto const& traces = options.traces;
-    auto const is_folder = [](std::string const& path) { return std::filesystem::is_directory(path); };
+    if (!options.against.empty()) {
+        if (traces.size() == 1 && options.against.size() == 1 && is_folder(traces.front()) && is_folder(options.against.front())) {
+            return show(compared_runs{analyze_run_folder(options.against.front()), analyze_run_folder(traces.front())}, options);
+        }
+        return show(compared_jobs{analyze_ranks(options.against), analyze_ranks(traces)}, options);
+    }
     if (traces.size() == 1 && is_folder(traces.front())) {
         return show(analyze_run_folder(traces.front()), options);
     }
     if (traces.size() == 2 && is_folder(traces.front()) && is_folder(traces.back())) {
         return show(compared_runs{analyze_run_folder(traces.front()), analyze_run_folder(traces.back())}, options);
     }
-    if (traces.size() == 2 && is_folder(traces.back()) && std::filesystem::is_regular_file(traces.front())) {
+    if (traces.size() == 2 && is_folder(traces.back()) && fs::is_regular_file(traces.front())) {
         auto run = analyze_run_folder(traces.back());
         auto planned = planned_run(traces.front(), run);
         return show(compared_runs{std::move(planned), std::move(run)}, options);
     }
-    bool const is_prefix = traces.size() == 1 && !std::filesystem::exists(traces.front()) && std::filesystem::exists(chakra_file(traces.front(), 0));
-    return show(is_prefix ? analyze_prefix(traces.front()) : analyze_files(traces), options);
+    if (traces.size() == 2 && is_prefix(traces.front()) && is_prefix(traces.back())) {
+        return show(compared_jobs{analyze_prefix(traces.front()), analyze_prefix(traces.back())}, options);
+    }
+    return show(analyze_ranks(traces), options);
 }
 
 }  // namespace rheo::cli

@@ -38,6 +38,25 @@ same planned second
 expect "a run has times" 1 "$("$rheo" trace diff traces/planned traces/last --times | grep -c 'differ: rank 0, node 0')"
 expect "a step that was not run is refused" 4 "$("$rheo" trace export usual --step 99 --chakra traces/none >/dev/null 2>&1; echo $?)"
 
+expect "exported runs are compared" 1 "$("$rheo" analyze traces/second traces/last | grep -cE '^(no difference to speak of|the longest span is)')"
+expect "without times there is nothing to analyze" 4 "$("$rheo" analyze traces/planned >/dev/null 2>&1; echo $?)"
+cat >cluster.toml <<'END'
+schema = 1
+[device]
+compute_tflops = 0.001
+memory_rate_gb_per_s = 1.0
+memory_gib = 1.0
+[[level]]
+name = "node"
+members = 4
+topology = "full"
+latency_us = 1.0
+rate_gb_per_s = 1.0
+END
+for prefix in planned last; do
+  expect "$prefix plays on a cluster" 1 "$("$rheo" trace import "traces/$prefix" --cluster cluster.toml | grep -cE '^4 ranks end after [0-9.]+ .?s; rank [0-3] ends last$')"
+done
+
 train lost 5 --set 'plan.pipelines=[2,3]' --inject kill:3@3:backward
 expect "a job that loses a rank ends" 0 $?
 export_run lost lost_before --step 1

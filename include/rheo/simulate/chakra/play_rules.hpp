@@ -101,7 +101,7 @@ typename Model::time model_time_of_micros(std::uint64_t micros)
 
 }  // namespace detail
 
-/// How long a computation, or a load or store of memory, takes: its duration; where it has none, what the device needs to compute or to
+/// How long a computation, or a load or store of memory, takes: its duration, to the nanosecond where rheo measured it; where it has none, what the device needs to compute or to
 /// move its bytes, whichever is longer (roofline: Williams, Waterman, Patterson 2009).
 template <class Model>
 typename Model::time computation_time(chakra_step const& step, std::size_t rank, chakra_play_rules<Model> const& rules)
@@ -109,6 +109,9 @@ typename Model::time computation_time(chakra_step const& step, std::size_t rank,
     auto const measured = detail::model_time_of_micros<Model>(step.duration_micros);
     if (rules.of_consumers) {
         return std::max(measured, detail::model_time<Model>(nanoseconds(1.0)));
+    }
+    if (step.exact_ns > 0) {
+        return detail::model_time<Model>(nanoseconds(static_cast<double>(step.exact_ns)));
     }
     if (step.duration_micros > 0 || rank >= rules.devices.size() || step.on_host) {
         return measured;

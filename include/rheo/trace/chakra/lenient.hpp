@@ -184,6 +184,7 @@ result<chakra_step> take_leniently(chakra_node const& node, chakra_lenient_place
     detail::lenient_reader<> reader{node, file};
     chakra_step step{.id = node.id, .duration_micros = node.duration_micros, .type = node.type};
     step.on_host = reader.number("is_cpu_op").value_or(0) != 0;
+    step.exact_ns = std::max<std::int64_t>(0, reader.number("rheo_duration_ns").value_or(0));
     switch (node.type) {
     case chakra_node_type::comp: step.operations = reader.amount("num_ops"); [[fallthrough]];
     case chakra_node_type::mem_load:

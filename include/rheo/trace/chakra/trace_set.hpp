@@ -29,6 +29,7 @@ struct chakra_step {
     std::uint64_t duration_micros = 0;
     std::int64_t bytes = 0;       ///< of a message or collective; of a computation what it moves (tensor_size)
     std::int64_t operations = 0;  ///< of a computation (num_ops)
+    std::int64_t exact_ns = 0;    ///< duration where rheo measured it (rheo_duration_ns); 0: not known
     std::uint64_t group = 0;      ///< the name of a collective's group
     std::int32_t peer = 0;        ///< the other rank of a message
     std::int32_t tag = 0;

@@ -125,6 +125,29 @@ TEST_CASE("analyze_command: one answer first, then a screen of tables")
     CHECK(test::split(shown.out, '\n').size() <= 50);
 }
 
+TEST_CASE("analyze_command: two sets of traces are compared")
+{
+    temporary_folder const folder;
+    for (int rank = 0; rank < 2; ++rank) {
+        folder.write("old" + std::to_string(rank) + ".json", trace_of(rank, 500));
+        folder.write("new" + std::to_string(rank) + ".json", trace_of(rank, rank == 1 ? 800 : 500));
+    }
+    auto const same = run_rheo(folder, "analyze old0.json old1.json --against old0.json old1.json");
+    CAPTURE(same.err);
+    CHECK(same.exit_code == 0);
+    CHECK(same.out.starts_with("no difference to speak of: the longest span is 990 us and 990 us\n"));
+    auto const later = run_rheo(folder, "analyze new0.json new1.json --against old0.json old1.json --csv rows.csv");
+    CHECK(later.exit_code == 0);
+    CHECK_THAT(later.out, Catch::Matchers::ContainsSubstring("before: "));
+    auto const rows = test::split(folder.read("rows.csv"), '\n');
+    REQUIRE(rows.size() == 13);
+    CHECK(rows[0] == "rank,class,before_ns,after_ns");
+    CHECK(rows[8] == "1,exposed communication,500000,200000");
+    auto const json = nlohmann::json::parse(run_rheo(folder, "analyze new0.json new1.json --against old0.json old1.json --json").out);
+    CHECK(json.at("ranks").size() == 12);
+    CHECK(json.at("before").at("ranks").size() == 2);
+}
+
 TEST_CASE("analyze_command: many ranks still fit a screen")
 {
     temporary_folder const folder;

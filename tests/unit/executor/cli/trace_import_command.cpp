@@ -213,7 +213,7 @@ TEST_CASE("trace_import_command: what cannot be is refused")
           "rheo: --unshared is for --network integer-ns; without it, messages have links for themselves with --network free\n");
     CHECK_THAT(refused(folder, "import job --cluster four.toml --network fast"), Catch::Matchers::ContainsSubstring("integer-ns"));
     CHECK_THAT(refused(folder, "import job --cluster four.toml --chunks 0"), Catch::Matchers::ContainsSubstring("--chunks"));
-    CHECK_THAT(refused(folder, "check job --cluster four.toml"), Catch::Matchers::ContainsSubstring("--cluster: is an option of rheo trace import"));
+    CHECK_THAT(refused(folder, "check job --cluster four.toml"), Catch::Matchers::ContainsSubstring("--cluster is no option of rheo trace check"));
     folder.write("three.toml", cluster_of(3, "full"));
     std::filesystem::remove(folder.path / "job.3.et");
     CHECK(refused(folder, "import job --cluster three.toml --form halving_doubling", 4) ==

@@ -40,7 +40,8 @@ modelled_step rehearsed(step_programs const& step, step_sizes const& sizes, int 
         for (auto const& stage : sizes.pipelines[i].stages) {
             auto const time = [&](instruction_kind kind) { return time_of(work_of(stage, kind)); };
             costs.push_back({time(instruction_kind::forward), time(instruction_kind::backward), time(instruction_kind::input_gradient),
-                             time(instruction_kind::weight_gradient), transfer_time(link_of_all, stage.activation), transfer_time(link_of_all, stage.gradient)});
+                             time(instruction_kind::weight_gradient), transfer_time(link_of_all, stage.activation),
+                             transfer_time(link_of_all, stage.gradient)});
         }
         modelled.pipelines.push_back({step.programs[i], step.ranks[i], costs});
     }
