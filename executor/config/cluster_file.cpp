@@ -118,7 +118,7 @@ modelled_link read_link(toml_table const& table, named_file_reader const& read)
     if (!link) {
         table.refuse("measured", fmt::format("{}: {}", path, link.error()));
     }
-    return *link;
+    return {microseconds(in_microseconds(link->latency)), link->bandwidth};  // a latency that a file can say
 }
 
 cluster_level read_level(toml::table const& of, std::string const& file, std::size_t number, named_file_reader const& read)

@@ -4,8 +4,11 @@
 
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
@@ -93,6 +96,23 @@ TEST_CASE("cluster_file: what was written is what is read")
     CHECK_FALSE(small.storage);
     CHECK_FALSE(small.recovery);
     CHECK(parse_cluster(to_toml(small), "again", {}) == small);
+}
+
+TEST_CASE("cluster_file: what was measured is written to the last bit")
+{
+    std::mt19937 draw{9};
+    for (int round = 0; round < 300; ++round) {
+        auto const rows = fmt::format("bytes,time_us\n{},{}\n{},{}\n", 1 + draw() % 5000, 1.0 + static_cast<double>(draw() % 1000) / 7.0,
+                                      10'000'000 + draw() % 1000, 200.0 + static_cast<double>(draw() % 1000) / 3.0);
+        CAPTURE(rows);
+        auto const cluster = parse_cluster(std::string{two_devices} + "measured = \"m.csv\"\n", "c.toml", [&](std::string const&) { return rows; });
+        CHECK(parse_cluster(to_toml(cluster), "again", {}) == cluster);
+        auto const binary =
+            fmt::format("{}latency_us = 0.{}\nrate_gib_per_s = {}\n", two_devices, draw() % 100000, 0.001 * static_cast<double>(1 + draw() % 100000));
+        CAPTURE(binary);
+        auto const other = parse_cluster(binary, "c.toml", {});
+        CHECK(parse_cluster(to_toml(other), "again", {}) == other);
+    }
 }
 
 TEST_CASE("cluster_file: the page's example is a cluster")
