@@ -40,7 +40,8 @@ std::string rate_line(bytes_per_second rate)
 {
     constexpr double giga = 1e9;
     constexpr double gibi = 1073741824.0;
-    bool const is_giga = number_of_units(rate.count, giga) * giga == rate.count;
+    auto const units = number_of_units(rate.count, giga);
+    bool const is_giga = units * giga == rate.count && units <= 1e9;  // the most that a reader takes
     return is_giga ? fmt::format("rate_gb_per_s = {}\n", in_unit_of(rate.count, giga)) : fmt::format("rate_gib_per_s = {}\n", in_unit_of(rate.count, gibi));
 }
 

@@ -144,6 +144,8 @@ TEST_CASE("cluster_file: a link is fitted to measured messages")
     CHECK(measured("bytes,time_us\n1,2\n5,1\n") ==
           "c.toml:10: m.csv: the measured times are not those of a link: expected at least two rows whose times grow with the bytes, and less than in "
           "proportion");
+    CHECK(measured("bytes,time_us\n1,1e-14\n1000000000,2e-14\n") ==
+          "c.toml:10: m.csv: gives a link of 1e-14 us and 1e+20 GB/s; expected 1e-9 to 1e15 us and 1e-9 to 1e9 GB/s");
     std::string many = "bytes,time_us\n";
     for (int k = 0; k < 5000; ++k) {
         many += std::to_string(k) + ",1\n";
