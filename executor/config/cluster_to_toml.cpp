@@ -15,13 +15,13 @@ namespace {
 
 /// As few digits as give the count again when a reader multiplies with the unit. Division does not always find the number that was written:
 /// one of its neighbours is it.
-std::string in_unit_of(double count, double unit)
+double number_of_units(double count, double unit)
 {
     auto exact = count / unit;
     for (int digits = 1; digits < 17; ++digits) {
         auto const shorter = std::strtod(fmt::format("{:.{}g}", exact, digits).c_str(), nullptr);
         if (shorter * unit == count) {
-            return toml_value(shorter);
+            return shorter;
         }
     }
     for (auto const side : {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()}) {
@@ -30,13 +30,22 @@ std::string in_unit_of(double count, double unit)
             exact = near * unit == count ? near : exact;
         }
     }
-    return toml_value(exact);
+    return exact;
 }
 
-std::string link_lines(modelled_link link)
+std::string in_unit_of(double count, double unit) { return toml_value(number_of_units(count, unit)); }
+
+/// In GB/s where that gives the rate again, else in GiB/s, which always do.
+std::string rate_line(bytes_per_second rate)
 {
-    return fmt::format("latency_us = {}\nrate_gb_per_s = {}\n", in_unit_of(link.latency.count, 1e-6), in_unit_of(link.bandwidth.count, 1e9));
+    constexpr double giga = 1e9;
+    constexpr double gibi = 1073741824.0;
+    auto const units = number_of_units(rate.count, giga);
+    bool const is_giga = units * giga == rate.count && units <= 1e9;  // the most that a reader takes
+    return is_giga ? fmt::format("rate_gb_per_s = {}\n", in_unit_of(rate.count, giga)) : fmt::format("rate_gib_per_s = {}\n", in_unit_of(rate.count, gibi));
 }
+
+std::string link_lines(modelled_link link) { return fmt::format("latency_us = {}\n{}", in_unit_of(link.latency.count, 1e-6), rate_line(link.bandwidth)); }
 
 std::string device_lines(cluster_device const& device)
 {

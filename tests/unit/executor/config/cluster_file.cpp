@@ -4,8 +4,11 @@
 
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
@@ -95,6 +98,23 @@ TEST_CASE("cluster_file: what was written is what is read")
     CHECK(parse_cluster(to_toml(small), "again", {}) == small);
 }
 
+TEST_CASE("cluster_file: what was measured is written to the last bit")
+{
+    std::mt19937 draw{9};
+    for (int round = 0; round < 300; ++round) {
+        auto const rows = fmt::format("bytes,time_us\n{},{}\n{},{}\n", 1 + draw() % 5000, 1.0 + static_cast<double>(draw() % 1000) / 7.0,
+                                      10'000'000 + draw() % 1000, 200.0 + static_cast<double>(draw() % 1000) / 3.0);
+        CAPTURE(rows);
+        auto const cluster = parse_cluster(std::string{two_devices} + "measured = \"m.csv\"\n", "c.toml", [&](std::string const&) { return rows; });
+        CHECK(parse_cluster(to_toml(cluster), "again", {}) == cluster);
+        auto const binary =
+            fmt::format("{}latency_us = 0.{}\nrate_gib_per_s = {}\n", two_devices, draw() % 100000, 0.001 * static_cast<double>(1 + draw() % 100000));
+        CAPTURE(binary);
+        auto const other = parse_cluster(binary, "c.toml", {});
+        CHECK(parse_cluster(to_toml(other), "again", {}) == other);
+    }
+}
+
 TEST_CASE("cluster_file: the page's example is a cluster")
 {
     auto const page = source_file("docs/reference/cluster.md");
@@ -124,6 +144,8 @@ TEST_CASE("cluster_file: a link is fitted to measured messages")
     CHECK(measured("bytes,time_us\n1,2\n5,1\n") ==
           "c.toml:10: m.csv: the measured times are not those of a link: expected at least two rows whose times grow with the bytes, and less than in "
           "proportion");
+    CHECK(measured("bytes,time_us\n1,1e-14\n1000000000,2e-14\n") ==
+          "c.toml:10: m.csv: gives a link of 1e-14 us and 1e+20 GB/s; expected 1e-9 to 1e15 us and 1e-9 to 1e9 GB/s");
     std::string many = "bytes,time_us\n";
     for (int k = 0; k < 5000; ++k) {
         many += std::to_string(k) + ",1\n";
