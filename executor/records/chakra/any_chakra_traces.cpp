@@ -3,13 +3,18 @@
 #include <filesystem>
 #include <map>
 #include <numeric>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "executor/config/strict_json.hpp"
+#include "executor/records/chakra/chakra_groups.hpp"
 #include "executor/records/chakra/chakra_traces.hpp"
 #include "executor/records/trace_file.hpp"
+#include "rheo/trace/chakra/lenient.hpp"
 #include "rheo/trace/chakra/reader.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "rheo/units/in_quotes.hpp"
@@ -87,33 +92,6 @@ void add_process_groups(std::string const& path, std::int32_t rank, std::int32_t
 }
 
 }  // namespace
-
-std::vector<std::pair<std::string, std::vector<std::int32_t>>> parse_process_groups(std::string_view values, std::int32_t ranks)
-{
-    auto const begin = values.find("[{");
-    auto const end = values.rfind("}]");
-    if (begin == values.npos || end == values.npos || end < begin) {
-        throw json_error{R"(has no list like [{"pg_name": "1", "ranks": [0, 2]}])"};
-    }
-    std::vector<std::pair<std::string, std::vector<std::int32_t>>> groups;
-    for (auto const& group : parse_strict(values.substr(begin, end + 2 - begin), 6)) {
-        auto const& name = member(group, "pg_name");
-        std::vector<std::int32_t> members;
-        for (auto const& rank : list_member(group, "ranks")) {
-            members.push_back(static_cast<std::int32_t>(integer_of(rank, "a rank of a process group", {0, ranks - 1})));
-        }
-        auto sorted = members;
-        std::sort(sorted.begin(), sorted.end());
-        if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-            throw json_error{"names a rank twice in a process group"};
-        }
-        if (members.empty()) {
-            members = all_of(ranks);
-        }
-        groups.emplace_back(name.is_number_integer() ? name.dump() : text_member(group, "pg_name"), std::move(members));
-    }
-    return groups;
-}
 
 lenient_job read_any_chakra_traces(std::string const& prefix, bool keeps_order)
 {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/records/chakra/chakra_traces.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,28 +10,13 @@
 #include <fmt/format.h>
 
 #include "executor/config/strict_json.hpp"
+#include "executor/records/chakra/chakra_groups.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/records/trace_file.hpp"
 #include "rheo/trace/chakra/read_rank.hpp"
 #include "rheo/units/exit_error.hpp"
-#include "rheo/units/in_quotes.hpp"
 
 namespace rheo::inline v0 {
-
-namespace {
-
-std::uint64_t group_name(std::string const& key)
-{
-    std::uint64_t name = 0;
-    auto const* const end = key.data() + key.size();
-    auto const [read, wrong] = std::from_chars(key.data(), end, name);
-    if (wrong != std::errc{} || read != end || name == 0 || std::to_string(name) != key) {
-        throw json_error{fmt::format("names a group {}; names are whole numbers above 0", in_quotes(key))};
-    }
-    return name;
-}
-
-}  // namespace
 
 std::string chakra_file(std::string const& prefix, std::int32_t rank) { return fmt::format("{}.{}.et", prefix, rank); }
 
@@ -67,32 +50,6 @@ std::vector<chakra_group> read_chakra_groups(std::string const& prefix, std::int
     } catch (json_error const& wrong) {
         throw exit_error{exit_code::bad_data, fmt::format("{}: {}", path, wrong.what())};
     }
-}
-
-std::vector<chakra_group> parse_chakra_groups(std::string_view text, std::int32_t ranks)
-{
-    auto const json = parse_strict(text, 2);
-    if (!json.is_object()) {
-        throw json_error{R"(is no object; groups look like {"1": [0, 2], "2": [1, 3]})"};
-    }
-    std::vector<chakra_group> groups;
-    for (auto const& [key, members] : json.items()) {
-        chakra_group group{group_name(key), {}};
-        if (!members.is_array() || members.empty()) {
-            throw json_error{fmt::format("group {}: expected a list of ranks", key)};
-        }
-        for (auto const& member : members) {
-            group.ranks.push_back(static_cast<std::int32_t>(integer_of(member, "a rank of a group", {0, ranks - 1})));
-        }
-        auto sorted = group.ranks;
-        std::sort(sorted.begin(), sorted.end());
-        if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-            throw json_error{fmt::format("group {}: names a rank twice", key)};
-        }
-        groups.push_back(std::move(group));
-    }
-    std::sort(groups.begin(), groups.end(), [](auto const& a, auto const& b) { return a.name < b.name; });
-    return groups;
 }
 
 void write_chakra_groups(std::string const& prefix, std::vector<chakra_group> const& groups)

@@ -5,11 +5,8 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "rheo/trace/chakra/lenient.hpp"
 #include "rheo/trace/chakra/trace_set.hpp"
 
 namespace rheo::inline v0 {
@@ -19,9 +16,6 @@ std::string chakra_file(std::string const& prefix, std::int32_t rank);
 
 /// How many files there are, from that of rank 0 on. @throws exit_error (bad data) when there is none
 std::int32_t chakra_ranks(std::string const& prefix);
-
-/// {"1": [0, 2], "2": [1, 3]}: names are whole numbers above 0, members ranks. @returns ascending by name  @throws json_error
-std::vector<chakra_group> parse_chakra_groups(std::string_view text, std::int32_t ranks);
 
 /// The groups of PREFIX.groups.json, by name; none where there is no such file. @throws exit_error (bad data)
 std::vector<chakra_group> read_chakra_groups(std::string const& prefix, std::int32_t ranks);
@@ -41,9 +35,5 @@ struct lenient_job {
 /// All files of a job, as far as they can be played (rheo/trace/chakra/lenient.hpp). Groups are those of PREFIX.groups.json, else those that
 /// nodes named "## process_group:init ##" list, as PyTorch records them. @throws exit_error (bad data) with the file and what is wrong
 lenient_job read_any_chakra_traces(std::string const& prefix, bool keeps_order);
-
-/// The process groups that PyTorch lists, by name: of `values` the JSON in it, [{"pg_name": "1", "ranks": [0, 2]}]. A group without ranks is that of
-/// all. @throws json_error
-std::vector<std::pair<std::string, std::vector<std::int32_t>>> parse_process_groups(std::string_view values, std::int32_t ranks);
 
 }  // namespace rheo::inline v0

@@ -26,7 +26,7 @@
 #include "executor/data/data.hpp"
 #include "executor/plan/plan_file.hpp"
 #include "executor/plan/planning.hpp"
-#include "executor/records/chakra/chakra_traces.hpp"
+#include "executor/records/chakra/chakra_groups.hpp"
 #include "folder_reader.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/partition/cuts.hpp"
