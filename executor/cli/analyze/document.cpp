@@ -107,7 +107,8 @@ std::string page_of(analysis_document const& document, std::string_view title)
     if (!last.empty()) {
         sections.push_back(section("Left out", std::move(last)));
     }
-    return rheo::page_of(page_block{{"title", title}, {"sections", std::move(sections)}, {"footer", "rheo " RHEO_VERSION ". This page loads nothing from a network."}});
+    return rheo::page_of(
+        page_block{{"title", title}, {"sections", std::move(sections)}, {"footer", "rheo " RHEO_VERSION ". This page loads nothing from a network."}});
 }
 
 }  // namespace rheo::cli
