@@ -123,7 +123,7 @@ modelled_link read_link(toml_table const& table, named_file_reader const& read)
     if (!(us >= 1e-9 && us <= 1e15 && gb_per_s >= 1e-9 && gb_per_s <= 1e9)) {
         table.refuse("measured", fmt::format("{}: gives a link of {:g} us and {:g} GB/s; expected 1e-9 to 1e15 us and 1e-9 to 1e9 GB/s", path, us, gb_per_s));
     }
-    return {microseconds(us), link->bandwidth};  // a latency that a file can say
+    return {microseconds(us), link->bandwidth};  // a latency that a file can hold
 }
 
 cluster_level read_level(toml::table const& of, std::string const& file, std::size_t number, named_file_reader const& read)

@@ -21,7 +21,7 @@ cluster_model parse_cluster(std::string_view text, std::string const& name, name
 /// The same from a file; files that it names are looked for beside it. @throws exit_error also when one cannot be read
 cluster_model read_cluster_file(std::string const& path);
 
-/// The text of a cluster; reading it gives the same cluster. What was measured is written as what was made of it.
+/// The text of a cluster; reading it gives the same cluster. A measured link is written as its fitted latency and rate.
 std::string to_toml(cluster_model const& cluster);
 
 }  // namespace rheo::inline v0

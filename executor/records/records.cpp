@@ -220,7 +220,7 @@ void records::recovery(recovery_record const& record)
 void records::in_force(plan const& p, generation_id since)
 {
     if (impl_->is_reporter) {
-        std::ofstream{plan_since(impl_->folder, since)} << format_members(to_json(p));  // a job goes on without it
+        std::ofstream{plan_since(impl_->folder, since)} << format_members(to_json(p));  // best effort: a failed write does not end the job
     }
 }
 

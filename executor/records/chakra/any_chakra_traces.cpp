@@ -48,7 +48,7 @@ public:
         }
     }
 
-    /// What a rank calls all ranks where nothing is said.
+    /// The default group of each rank: all ranks, named "0".
     void add_default()
     {
         for (std::int32_t rank = 0; rank < ranks_; ++rank) {
@@ -73,7 +73,7 @@ private:
     std::int32_t ranks_;
 };
 
-/// The group nodes of a file. What else is wrong with the file is for the reader of its steps to say.
+/// The group nodes of a file. The reader of its steps reports any other fault.
 void add_process_groups(std::string const& path, std::int32_t rank, std::int32_t ranks, group_names& names)
 {
     chakra_reader reader{trace_file{path}};

@@ -26,7 +26,7 @@ void write_chakra_groups(std::string const& prefix, std::vector<chakra_group> co
 /// All files of a job, each under the contract of consumers. @throws exit_error (bad data) with the file and what is wrong
 chakra_trace_set read_chakra_traces(std::string const& prefix);
 
-/// Traces of anybody, and what was noticed while reading.
+/// Traces from any tool, and what was noticed while reading.
 struct lenient_job {
     chakra_trace_set traces;
     std::uint64_t absent_controls = 0;  ///< control dependencies on nodes that are not there

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Which events are the two ends of a message, told from each event alone: the send, and the computation that has the message as its input. The receive is
+// Which events are the two ends of a message, found from each event alone: the send, and the computation that has the message as its input. The receive is
 // neither: it is posted before the message is there, often before the message is sent. An end whose event names no peer is none, so an old record has no ends.
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # analyze.sh <rheo> <work folder>: traces say with whom a rank exchanged what, as the plan has it, and what it held. rheo analyze names the rank that is
 # slow, with its computations; the step and the rank of a process that was stopped for two seconds; nothing of either kind where nothing is wrong; and after
-# a loss it says how many steps were cut off.
+# a loss it counts the steps that were cut off.
 set -u
 rheo=$1
 # shellcheck source=tests/support/jobs.sh

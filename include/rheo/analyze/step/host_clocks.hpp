@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Clocks of several hosts. Ranks record times by the clock of their host, which is set at launch and drifts. A vote ends everywhere at once, so its ends
-// say how far a host's clock is from the others'. Ranks of one host share a clock: what separates their ends is not its fault.
+// show how far a host's clock is from the others'. Ranks of one host share a clock, so differences between their ends are not corrected.
 
 #include <algorithm>
 #include <cstddef>

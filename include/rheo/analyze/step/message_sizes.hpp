@@ -36,7 +36,7 @@ struct sized_messages {
     friend constexpr bool operator==(sized_messages const&, sized_messages const&) = default;
 };
 
-/// What a run says of its messages and sums whose sizes are recorded.
+/// The messages and sums of a run whose sizes are recorded.
 struct message_sizes {
     std::vector<sized_messages> messages;  ///< by sender, receiver, pipeline and size
     bytes_per_second sums{};               ///< rate of the quickest tenth of the reductions that were waited for all the time; 0: not known
@@ -128,7 +128,7 @@ private:
         }
     }
 
-    /// A sum that one rank has alone is there at once and says nothing of the links.
+    /// A sum that one rank has alone is there at once and does not measure a link.
     void add_sum(step_graph const& graph, step_node const& node)
     {
         bool const is_shared = graph.nodes[graph.awaits_of(node).front()].awaited > 1;

@@ -98,7 +98,7 @@ void add_times(recorded_execution& execution, std::size_t pipeline, std::vector<
 }  // namespace detail
 
 /// What was executed in a step of a run. @param p the plan of its generation  @param units reductions of a model of `layers` layers
-/// @returns why it cannot be said: the plan has not the ranks that recorded the step, or groups of ranks
+/// @returns an error where the plan lacks a rank that recorded the step, or has stages of several ranks
 template <class OnlyWhenCalled = void>
 result<recorded_execution> execution_of(recorded_step const& recorded, plan const& p, std::vector<reduction_unit> const& units, int layers)
 {

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Execution traces played on a network: computations on their rank, messages and collectives over links that all of them share. What was
-// measured or planned on one machine says so how long it would take on another.
+// Execution traces played on a network: computations on their rank, messages and collectives over links that all of them share. So what was
+// measured or planned on one machine predicts the time on another.
 
 #include <string>
 #include <utility>

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What the ranks of a job execute in a step: the lowered programs of its pipelines, and who runs each row. A plan says it before the step, the records of
-// a run say it afterwards; both are exported from this one value.
+// What the ranks of a job execute in a step: the lowered programs of its pipelines, and who runs each row. A plan gives it before the step, the records of
+// a run afterwards; both are exported from this one value.
 
 #include <algorithm>
 #include <cstddef>

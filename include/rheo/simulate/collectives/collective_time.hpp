@@ -47,7 +47,7 @@ typename Model::time play_alone(array_view<network_level<typename Model::link> c
     auto const chunks = cut_into_chunks(request.operation, request.size, request.chunks, network.ranks());
     auto phases = phases_of(request.operation, request.scope, chunks.each, levels);
     if (phases.empty() || phases.front().members == 1) {
-        return {};  // who is alone has nothing to do
+        return {};  // one rank has nothing to exchange
     }
     collective_parts<Model> parts{request, network.ranks(), static_cast<std::int32_t>(chunks.count), std::move(phases)};
     collective_play<Model, own_network<Model>> play{own_network<Model>{network}, std::move(parts)};

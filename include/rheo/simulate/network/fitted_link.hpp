@@ -13,7 +13,7 @@
 
 namespace rheo::inline v0 {
 
-/// The link whose messages take about these times; a refusal says what is wrong with the table. Cost: cubic in the rows, at most 64^2 each.
+/// The link whose messages take about these times; an error says what is wrong with the table. Cost: cubic in the rows, at most 64^2 each.
 template <class OnlyWhenCalled = void>
 result<modelled_link> fit_link(array_view<measured_time const> rows)
 {

@@ -60,7 +60,7 @@ public:
 
     int ranks() const { return routes_.ranks(); }
 
-    /// Whether two messages came to a link at one time: who went first was then decided by their numbers.
+    /// Whether two messages reached a link at the same time: their numbers then decided which went first.
     bool has_ties() const { return has_ties_; }
 
     /// When what happened last did.

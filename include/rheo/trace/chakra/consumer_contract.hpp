@@ -32,7 +32,7 @@ struct chakra_place {
 
 namespace detail {
 
-/// Of operations or bytes of a computation. What is more than 2^62 takes as long as that: as good as for ever.
+/// Of operations or bytes of a computation. More than 2^62 is clamped to that.
 constexpr std::int64_t clamped_count(std::uint64_t count) { return static_cast<std::int64_t>(std::min(count, std::uint64_t{1} << 62)); }
 
 /// Reads the attributes of one node; the first fault stays.

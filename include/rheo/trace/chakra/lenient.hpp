@@ -1,9 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Traces of anybody, as far as they can be played: numbers in whichever member they stand, a device where nothing is said, tag 0 where none is
-// given, control dependencies beside those on data, nodes in any order. What playing must know and cannot guess is refused with the node.
-// The strict reader for traces of ours is read_rank.hpp.
+// Traces from any tool, as far as they can be played. Numbers may be in any member, nodes in any order, dependencies on control or on data. Defaults: a
+// node runs on the device, a message has tag 0. A node without what playing needs is refused. The strict reader of rheo's own traces is read_rank.hpp.
 
 #include <algorithm>
 #include <cstddef>
@@ -201,7 +200,7 @@ result<chakra_step> take_leniently(chakra_node const& node, chakra_lenient_place
     return step;
 }
 
-/// Reads a file of anybody to its end. @returns its steps by ascending id, or what is wrong, with the byte or the node
+/// Reads a file from any tool to its end. @returns its steps by ascending id, or what is wrong, with the byte or the node
 template <class Source>
 result<chakra_lenient_trace> read_leniently(Source source, chakra_lenient_place const& file)
 {

@@ -4,7 +4,7 @@
 // The wire format under a Chakra file, which is that of Protocol Buffers: a field is a tag (number and wire type) and a value; numbers are
 // varints (seven bits a byte, lowest first) or four or eight bytes little-endian; texts and messages have their length before them. The rules
 // are public (protobuf.dev, "Encoding"). The cursor never reads past its message, reserves nothing, and keeps the first fault: bytes
-// from anybody end as a value or as a place and a reason.
+// from any tool end as a value or as a place and a reason.
 
 #include <bit>
 #include <cstddef>

@@ -178,7 +178,7 @@ TEST_CASE("trace_import_command: groups are those that PyTorch lists")
     write_pairs(folder, "mp", R"(['[{"pg_name": "0", "ranks": []}, {"pg_name": "mp", "ranks": [0, 1, 2, 3], "group_size": 4}]'])");
     CHECK(end_of() > 30e-6);  // with rank 3
     write_pairs(folder, "0");
-    CHECK(end_of() > 30e-6);  // nothing is said: all ranks
+    CHECK(end_of() > 30e-6);  // no group named: all ranks
     write_pairs(folder, "3", R"([{"pg_name": 3, "ranks": [0, 1]}])");
     CHECK_THAT(refused(folder, "import job --cluster c.toml", 4),
                Catch::Matchers::ContainsSubstring("job.2.et: node 2 (''): pg_name is '3', a group that rank 2 is not in"));
@@ -186,9 +186,9 @@ TEST_CASE("trace_import_command: groups are those that PyTorch lists")
                                            std::pair{R"([{"pg_name": "1", "ranks": [4]}])", "a rank of a process group"},
                                            std::pair{R"([{"pg_name": "1", "ranks": [1, 1]}])", "names a rank twice"}}) {
         write_pairs(folder, "1", values);
-        auto const said = refused(folder, "import job --cluster c.toml", 4);
-        CHECK_THAT(said, Catch::Matchers::ContainsSubstring("job.0.et: node 0 ('## process_group:init ##'): its process groups: "));
-        CHECK_THAT(said, Catch::Matchers::ContainsSubstring(sentence));
+        auto const message = refused(folder, "import job --cluster c.toml", 4);
+        CHECK_THAT(message, Catch::Matchers::ContainsSubstring("job.0.et: node 0 ('## process_group:init ##'): its process groups: "));
+        CHECK_THAT(message, Catch::Matchers::ContainsSubstring(sentence));
     }
 }
 

@@ -127,7 +127,7 @@ TEST_CASE("chakra: every collective ends, at all members")
                 rules.form = form;
                 CAPTURE(what, group);
                 auto const times = played<contended_network>(job, links(8, network_topology::ring), rules);
-                if (group == 2) {  // who is alone has nothing to do
+                if (group == 2) {  // one rank has nothing to exchange
                     CHECK(times.end.count == Approx(3e-6));
                 } else {
                     CHECK(times.end.count > (group == 0 ? 8e-6 : 7e-6));

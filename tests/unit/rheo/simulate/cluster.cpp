@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Described clusters as values: what they say of devices and links, and what cannot be.
+// Described clusters as values: devices and links by rank and node, and faults.
 #include "rheo/simulate/cluster/cluster_model.hpp"
 
 #include <limits>

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The player of execution traces: begins what is ready, lets the network say what happens next, and ends what is over.
+// The player of execution traces: begins what is ready, takes the next event from the network, and ends what is over.
 
 #include <algorithm>
 #include <cstddef>
@@ -54,7 +54,7 @@ public:
     network_player(network_player const&) = delete;  // parts of it point to others
     network_player& operator=(network_player const&) = delete;
 
-    /// Whether ranks that are alike may have fared differently after all: two messages of different ones came to a link at one time.
+    /// Whether equal ranks may have different times after all: messages of different ones reached a link at the same time.
     bool has_ties() const { return network_.has_ties(); }
 
     result<played_traces<time>> play()
@@ -253,7 +253,7 @@ private:
         }
     }
 
-    /// What has ended lets others begin, some of which have ended then.
+    /// Steps that have ended make others ready; some of these end at once.
     void end_what_is_over()
     {
         for (std::size_t next = 0; next < over_.size(); ++next) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What is known of a collective under way: how far each of those that take part is with each phase of each chunk. How their messages travel is
-// the business of a wire: a network of their own (collective_time.hpp), or one that they share with everything else (chakra/trace_player.hpp).
+// the business of a wire: a network of their own (collective_time.hpp), or one that they share with everything else (chakra/detail/meetings.hpp).
 
 #include <cstddef>
 #include <cstdint>

@@ -89,7 +89,7 @@ struct setup {
     }
 };
 
-/// Sums, in the most obvious way: everything to everyone. A sum is never there when it is first looked for.
+/// Sums, in the most obvious way: everything to everyone. No sum is complete at the first poll.
 class summing_transport final : public transport {
 public:
     explicit summing_transport(mpi::messenger& messages) : messages_{&messages}, by_mpi_{messages, true} {}
@@ -112,7 +112,7 @@ public:
     bool done(ticket which) override
     {
         auto& one = all_[which];
-        if (++one.looked_for < 4) {
+        if (++one.polls < 4) {
             return false;
         }
         while (!one.messages.empty() && messages_->done(one.messages.back())) {
@@ -129,7 +129,7 @@ private:
     struct under_way {
         std::vector<ticket> messages;
         std::function<void()> add;
-        int looked_for = 0;
+        int polls = 0;
     };
 
     template <class T>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks of neighbouring stages exchange: both ends say the same, and name each other where the rows of both go to one rank.
+// What ranks of neighbouring stages exchange: both ends agree, and name each other where the rows of both go to one rank.
 #include "executor/train/parts/stage_neighbours.hpp"
 
 #include <map>

@@ -62,7 +62,7 @@ TEST_CASE("host_clocks: ranks of one host keep their times")
     auto events = some_steps(draw, 3);
     for (auto& e : events) {
         if (e.activity == activity::decide && e.rank.value == 1) {
-            e.end += seconds{0.125};  // it was told later
+            e.end += seconds{0.125};  // it ended the vote later
         }
     }
     for (auto const& one : {hosts_of_ranks{}, hosts_of_ranks{0, 0, 0, 0, 0, 0}}) {

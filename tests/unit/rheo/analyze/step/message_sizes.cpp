@@ -75,7 +75,7 @@ TEST_CASE("message_sizes: each link has its messages and their time")
     CHECK(sizes.sums.count == Approx(static_cast<double>(mebibytes(1).count) / reduction_time(late, mebibytes(1), 2).count));
 }
 
-TEST_CASE("message_sizes: a sum that one rank has says no rate")
+TEST_CASE("message_sizes: a sum of one rank gives no rate")
 {
     auto step = step_on(late, bytes{4096}, mebibytes(1));
     step.pipelines.pop_back();

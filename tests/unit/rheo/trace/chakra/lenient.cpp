@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of anybody: what is taken as it is, what is guessed, and what must be said.
+// Traces from any tool: what is read, what has a default, and what is required.
 #include "rheo/trace/chakra/lenient.hpp"
 
 #include <string>
@@ -44,7 +44,7 @@ TEST_CASE("chakra lenient: numbers stand in any member")
     auto const computation = taken({.id = 3, .type = chakra_node_type::comp, .duration_micros = 4, .attributes = work});
     REQUIRE(computation);
     CHECK(*computation == chakra_step{.id = 3, .duration_micros = 4, .bytes = 5, .operations = 12, .type = chakra_node_type::comp, .on_host = true});
-    CHECK_FALSE(taken({.type = chakra_node_type::comp})->on_host);  // where nothing is said, a device
+    CHECK_FALSE(taken({.type = chakra_node_type::comp})->on_host);  // default: the device
     CHECK(taken({.type = chakra_node_type::metadata}));
     std::vector<chakra_attribute> const large{make_attribute("tensor_size", std::int64_t{INT64_MAX})};
     CHECK(taken({.type = chakra_node_type::mem_load, .attributes = large})->bytes == std::int64_t{1} << 62);
