@@ -2,9 +2,6 @@
 // `rheo simulate`: a job whose steps are a table, on nodes that come and go, by one policy or several side by side: text for people, or JSON.
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/cli/commands.hpp"
+#include "executor/config/text_file.hpp"
 #include "executor/plan/text_table.hpp"
 #include "rheo/simulate/goodput/node_trace_csv.hpp"
 #include "rheo/simulate/goodput/replay_goodput.hpp"
@@ -32,15 +30,6 @@ struct replayed_policy {
     goodput_account account;
 };
 
-std::string text_of(std::string const& path)
-{
-    std::ifstream file{path, std::ios::binary};
-    if (!file || !std::filesystem::is_regular_file(path)) {
-        throw exit_error{exit_code::usage, fmt::format("{}: this file cannot be read", path)};
-    }
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
-
 /// What was read. @throws exit_error with the sentence when it was refused
 template <class Read>
 Read accepted(result<Read> read)
@@ -53,7 +42,7 @@ Read accepted(result<Read> read)
 
 named_steps_table chosen_table(simulate_options const& options)
 {
-    auto tables = accepted(parse_steps_tables(text_of(options.steps_table), options.steps_table));
+    auto tables = accepted(parse_steps_tables(read_text_file(options.steps_table), options.steps_table));
     if (options.model.empty() && tables.size() == 1) {
         return std::move(tables.front());
     }
@@ -74,7 +63,7 @@ named_steps_table chosen_table(simulate_options const& options)
 
 std::vector<replay_policy> chosen_policies(simulate_options const& options, std::string const& model)
 {
-    auto const all = accepted(parse_replay_policies(text_of(options.policies), options.policies));
+    auto const all = accepted(parse_replay_policies(read_text_file(options.policies), options.policies));
     std::vector<replay_policy> chosen;
     for (auto const& named : all) {
         if (named.model == model && options.policy.empty()) {
@@ -140,7 +129,7 @@ int simulate(simulate_options const& options)
 {
     auto const steps = chosen_table(options);
     auto const policies = chosen_policies(options, steps.model);
-    auto const nodes = accepted(parse_node_trace(text_of(options.faults), options.faults));
+    auto const nodes = accepted(parse_node_trace(read_text_file(options.faults), options.faults));
     std::vector<replayed_policy> replayed;
     for (auto const& policy : policies) {
         replayed.push_back({policy.kind, accepted(replay_goodput(steps.table, policy, nodes))});

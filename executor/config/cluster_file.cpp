@@ -5,15 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <utility>
 #include <vector>
 
 #include "executor/config/strict_json.hpp"
+#include "executor/config/text_file.hpp"
 #include "executor/config/toml_table.hpp"
 #include "rheo/simulate/network/fitted_link.hpp"
-#include "rheo/units/csv.hpp"
+#include "rheo/simulate/network/measured_times_csv.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -25,8 +25,6 @@ constexpr double giga = 1e9;
 constexpr double gibi = 1073741824.0;
 /// Keys of a level.
 constexpr std::string_view level_keys[] = {"name", "members", "topology", "latency_us", "rate_gb_per_s", "rate_gib_per_s", "links_per_member", "measured"};
-constexpr std::size_t most_measured = 4096;
-constexpr std::string_view topology_words[] = {"switch", "ring", "full"};
 
 bytes_per_second rate_of(double gb_per_s) { return {gb_per_s * giga}; }
 
@@ -46,47 +44,6 @@ cluster_device read_device(toml_table const& table, cluster_device device, bool 
         device.*power = {table.optional_number(key, {.or_zero = true, .most = 1e9}).value_or((device.*power).count)};
     }
     return device;
-}
-
-std::vector<measured_time> read_measured(std::string_view text, std::string const& path)
-{
-    line_reader lines{text};
-    std::string_view line;
-    std::vector<measured_time> rows;
-    bool has_columns = false;
-    auto const refuse = [&](std::string const& why) {
-        throw exit_error{exit_code::usage, fmt::format("{}:{}: {}", path, std::max<std::size_t>(1, lines.number), why)};
-    };
-    while (lines.next(line)) {
-        if (trimmed(line).empty() || trimmed(line).front() == '#') {
-            continue;
-        }
-        auto const cells = cells_of(line);
-        if (!has_columns) {
-            has_columns = cells == cells_of("bytes,time_us");
-            if (!has_columns) {
-                refuse(fmt::format("{} are no columns of measured messages; expected bytes,time_us", in_quotes(line)));
-            }
-            continue;
-        }
-        measured_time row{};
-        double us = 0.0;
-        if (cells.size() != 2 || !read_number(cells[0], row.size.count) || !read_number(cells[1], us) || row.size.count < 0 || !(us > 0.0) || us > 1e15) {
-            refuse(fmt::format("{} is no measured message; expected bytes from 0 on and a time in us above 0", in_quotes(line)));
-        }
-        row.time = microseconds(us);
-        if (!rows.empty() && row.size <= rows.back().size) {
-            refuse(fmt::format("{} bytes come after {}; expected rows that ascend in bytes", row.size.count, rows.back().size.count));
-        }
-        rows.push_back(row);
-        if (rows.size() > most_measured) {
-            refuse(fmt::format("there are more than {} measured messages; expected fewer, spread over the sizes", most_measured));
-        }
-    }
-    if (rows.empty()) {
-        refuse("a table of measured messages has at least two rows, after the columns bytes,time_us");
-    }
-    return rows;
 }
 
 std::optional<bytes_per_second> read_rate(toml_table const& table)
@@ -113,8 +70,11 @@ modelled_link read_link(toml_table const& table, named_file_reader const& read)
                      fmt::format("{}measured gives latency and rate; expected none of latency_us, rate_gb_per_s and rate_gib_per_s beside it", table.label()));
     }
     auto const path = table.text("measured");
-    auto const rows = read_measured(read(path), path);
-    auto const link = fit_link(array_view<measured_time const>{rows});
+    auto const rows = parse_measured_times(read(path), path);
+    if (!rows) {
+        throw exit_error{exit_code::usage, rows.error()};
+    }
+    auto const link = fit_link(array_view<measured_time const>{*rows});
     if (!link) {
         table.refuse("measured", fmt::format("{}: {}", path, link.error()));
     }
@@ -132,11 +92,12 @@ cluster_level read_level(toml::table const& of, std::string const& file, std::si
     cluster_level level{table.text("name"), {}};
     level.network.members = static_cast<int>(table.whole("members", 1, most_members));
     auto const word = table.text("topology");
-    auto const found = std::find(std::begin(topology_words), std::end(topology_words), word);
-    if (found == std::end(topology_words)) {
-        table.refuse("topology", fmt::format("{}topology must be one of {}, not {}", table.label(), fmt::join(topology_words, ", "), in_quotes(word)));
+    auto const& names = network_topology_names;
+    auto const* const found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+        table.refuse("topology", fmt::format("{}topology must be one of {}, not {}", table.label(), fmt::join(names, ", "), in_quotes(word)));
     }
-    level.network.topology = static_cast<network_topology>(found - std::begin(topology_words));
+    level.network.topology = static_cast<network_topology>(found - names.begin());
     level.network.link = read_link(table, read);
     level.network.links_per_member = table.has("links_per_member") ? static_cast<int>(table.whole("links_per_member", 1, most_members)) : 1;
     return level;
@@ -341,16 +302,6 @@ cluster_model read_cluster(toml::table const& text, std::string const& file, nam
     return cluster;
 }
 
-std::string text_of_file(std::string const& path)
-{
-    std::ifstream file{path, std::ios::binary};
-    std::error_code ignored;
-    if (!file || !std::filesystem::is_regular_file(path, ignored)) {
-        throw exit_error{exit_code::usage, fmt::format("{}: this file cannot be read", path)};
-    }
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
-
 }  // namespace
 
 cluster_model parse_cluster(std::string_view text, std::string const& name, named_file_reader const& read)
@@ -367,7 +318,7 @@ cluster_model parse_cluster(std::string_view text, std::string const& name, name
 cluster_model read_cluster_file(std::string const& path)
 {
     auto const folder = std::filesystem::path{path}.parent_path();
-    return parse_cluster(text_of_file(path), path, [&](std::string const& named) { return text_of_file((folder / named).string()); });
+    return parse_cluster(read_text_file(path), path, [&](std::string const& named) { return read_text_file((folder / named).string()); });
 }
 
 }  // namespace rheo::inline v0

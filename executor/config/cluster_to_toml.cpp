@@ -55,11 +55,6 @@ std::string device_lines(cluster_device const& device)
                        toml_value(device.waiting.count));
 }
 
-std::string_view word_of(network_topology topology)
-{
-    return topology == network_topology::switched ? "switch" : topology == network_topology::ring ? "ring" : "full";
-}
-
 }  // namespace
 
 std::string to_toml(cluster_model const& cluster)
@@ -67,7 +62,7 @@ std::string to_toml(cluster_model const& cluster)
     auto text = fmt::format("schema = 1\n\n[device]\n{}", device_lines(cluster.device));
     for (auto const& [name, network] : cluster.levels) {
         text += fmt::format("\n[[level]]\nname = {}\nmembers = {}\ntopology = \"{}\"\n{}links_per_member = {}\n", toml_value(name), network.members,
-                            word_of(network.topology), link_lines(network.link), network.links_per_member);
+                            name_of(network.topology), link_lines(network.link), network.links_per_member);
     }
     for (auto const& different : cluster.different) {
         text += fmt::format("\n[[different]]\nnodes = [{}, {}]\n{}", different.first, different.last, device_lines(different.device));

@@ -18,6 +18,7 @@
 #include "rheo/planner/recompute_choice.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "rheo/schedule/transform/slices.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -106,6 +107,15 @@ void settle_choices(run_config& config, plan const& p)
     }
     if (config.plan.tensor.is_one() || config.plan.tensor.is_automatic()) {
         config.plan.tensor.values = {largest_group(p)};
+    }
+}
+
+void expect_step_plan(plan const& p, model_description const& model, run_config const& config, std::string const& path, std::string const& whose)
+{
+    constexpr int highest_rank = (1 << 20) - 1;
+    auto const& train = config.train;
+    if (auto const error = step_plan_error(p, model, train.microbatches, train.microbatch.slices, highest_rank + 1); !error.empty()) {
+        throw exit_error{exit_code::bad_data, fmt::format("{}: {}; expected a plan for the model of {}", path, error, whose)};
     }
 }
 

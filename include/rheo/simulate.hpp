@@ -36,6 +36,7 @@
 #include "rheo/simulate/network/fitted.hpp"
 #include "rheo/simulate/network/fitted_link.hpp"
 #include "rheo/simulate/network/integer_link.hpp"
+#include "rheo/simulate/network/measured_times_csv.hpp"
 #include "rheo/simulate/network/message_network.hpp"
 #include "rheo/simulate/network/nccl.hpp"
 #include "rheo/simulate/network/network_level.hpp"

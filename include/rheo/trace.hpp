@@ -8,6 +8,7 @@
 #include "rheo/trace/chakra/hang.hpp"
 #include "rheo/trace/chakra/lenient.hpp"
 #include "rheo/trace/chakra/play.hpp"
+#include "rheo/trace/chakra/rank_program.hpp"
 #include "rheo/trace/chakra/read_rank.hpp"
 #include "rheo/trace/chakra/reader.hpp"
 #include "rheo/trace/chakra/writer.hpp"

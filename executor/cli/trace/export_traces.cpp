@@ -17,7 +17,9 @@
 #include "executor/cli/trace/traces.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/plan/plan_file.hpp"
+#include "executor/plan/planning.hpp"
 #include "executor/records/chakra/chakra_traces.hpp"
+#include "executor/records/records.hpp"
 #include "executor/records/run_folder.hpp"
 #include "rheo/analyze/step/recorded_execution.hpp"
 #include "rheo/analyze/step/recorded_step.hpp"
@@ -61,18 +63,6 @@ Value accepted(result<Value> made, std::string const& where)
 
 std::vector<reduction_unit> units_of(model_description const& model) { return reduction_units(state_of(model), static_cast<int>(model.layers.size())); }
 
-/// The plan's cuts are those of the config's model.
-void expect_cuts(rheo::plan const& p, model_description const& model, std::string const& where)
-{
-    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        if (at(p.pipelines[i].cuts.back()) != model.layers.size()) {
-            throw exit_error{exit_code::bad_data,
-                             fmt::format("{}: pipeline {} has {} layers, the model of the config {}; expected the config that the plan was made with", where, i,
-                                         p.pipelines[i].cuts.back().value, model.layers.size())};
-        }
-    }
-}
-
 exported_step step_of_plan(trace_options const& options)
 {
     if (options.config.empty()) {
@@ -81,7 +71,7 @@ exported_step step_of_plan(trace_options const& options)
     auto const config = read_config_file(options.config).config;
     auto const model = running_model(config);
     auto const p = read_plan_file(options.from.front());
-    expect_cuts(p, model, options.from.front());
+    expect_step_plan(p, model, config, options.from.front(), options.config);
     exported_step e{"the plan's step", {}, sizes_of(p, model, config.train.microbatch, policy_of(config)), ranks_of_job(p)};
     e.execution.step = accepted(step_programs_of(p, units_of(model), static_cast<int>(model.layers.size())), options.from.front());
     return e;
@@ -120,7 +110,7 @@ exported_step step_of_run(trace_options const& options)
     auto const& step = chosen_step(steps, options.step, options.from.front());
     auto const p = plan_of_generation(options.from.front(), step.generation);
     auto const model = running_model(run.config);
-    expect_cuts(p, model, options.from.front());
+    expect_step_plan(p, model, run.config, plan_since(options.from.front(), step.generation), options.from.front());
     exported_step e{fmt::format("step {}", step.step.value), {}, sizes_of(p, model, run.config.train.microbatch, policy_of(run.config)), ranks_of_job(p)};
     for (auto const& rank : steps.ranks) {
         e.ranks = std::max(e.ranks, rank.rank.value + 1);

@@ -3,6 +3,7 @@
 #include "executor/cli/trace/traces.hpp"
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -14,12 +15,32 @@ namespace rheo::cli {
 
 namespace {
 
-/// An option that belongs to another action.
-void refuse_unless(bool belongs, bool given, std::string_view option, std::string const& action)
+/// An option, the action to which it belongs, and whether it was given.
+struct given_option {
+    std::string_view name;
+    std::string_view action;
+    bool is_given;
+};
+
+void refuse_options_of_others(trace_options const& options)
 {
-    if (given && !belongs) {
-        throw exit_error{exit_code::usage,
-                         fmt::format("{} is no option of rheo trace {}; rheo trace --help says to which actions options belong", option, action)};
+    auto const& play = options.play;
+    for (auto const& option : std::initializer_list<given_option>{{"--chakra", "export", !options.chakra.empty()},
+                                                                  {"--config", "export", !options.config.empty()},
+                                                                  {"--step", "export", options.step.has_value()},
+                                                                  {"--times", "diff", options.times},
+                                                                  {"--cluster", "import", !play.cluster.empty()},
+                                                                  {"--network", "import", play.network != trace_import_options{}.network},
+                                                                  {"--unshared", "import", play.unshared},
+                                                                  {"--chunks", "import", play.chunks != 0},
+                                                                  {"--form", "import", !play.form.empty()},
+                                                                  {"--chrome", "import", !play.chrome.empty()},
+                                                                  {"--page", "import", !play.page.empty()},
+                                                                  {"--json", "import", play.json}}) {
+        if (option.is_given && option.action != options.action) {
+            throw exit_error{exit_code::usage, fmt::format("{} is no option of rheo trace {}; rheo trace --help says to which actions options belong",
+                                                           option.name, options.action)};
+        }
     }
 }
 
@@ -27,21 +48,8 @@ void refuse_unless(bool belongs, bool given, std::string_view option, std::strin
 
 int chakra_traces(trace_options const& options)
 {
+    refuse_options_of_others(options);
     bool const exports = options.action == "export";
-    refuse_unless(exports, !options.chakra.empty(), "--chakra", options.action);
-    refuse_unless(exports, !options.config.empty(), "--config", options.action);
-    refuse_unless(exports, options.step.has_value(), "--step", options.action);
-    refuse_unless(options.action == "diff", options.times, "--times", options.action);
-    auto const& play = options.play;
-    bool const plays = options.action == "import";
-    refuse_unless(plays, !play.cluster.empty(), "--cluster", options.action);
-    refuse_unless(plays, play.network != trace_import_options{}.network, "--network", options.action);
-    refuse_unless(plays, play.unshared, "--unshared", options.action);
-    refuse_unless(plays, play.chunks != 0, "--chunks", options.action);
-    refuse_unless(plays, !play.form.empty(), "--form", options.action);
-    refuse_unless(plays, !play.chrome.empty(), "--chrome", options.action);
-    refuse_unless(plays, !play.page.empty(), "--page", options.action);
-    refuse_unless(plays, play.json, "--json", options.action);
     std::size_t const wanted = options.action == "diff" ? 2 : 1;
     if (options.from.size() != wanted) {
         throw exit_error{exit_code::usage, fmt::format("rheo trace {}: expected {}, not {}", options.action,
@@ -53,8 +61,8 @@ int chakra_traces(trace_options const& options)
     if (exports) {
         return export_traces(options);
     }
-    if (plays) {
-        auto of_prefix = play;
+    if (options.action == "import") {
+        auto of_prefix = options.play;
         of_prefix.prefix = options.from.front();
         return import_traces(of_prefix);
     }

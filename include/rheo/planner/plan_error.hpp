@@ -112,11 +112,11 @@ std::string group_error(pipeline_instance const& pipeline, int grid, int node_si
     return shares_error(pipeline, grid);
 }
 
-/// Whether each rank has one place, in stages between cuts of the model.
+/// Whether no rank has two places, in stages between cuts of the model. @param seen out: rank -> how often the plan names it
 template <class OnlyWhenCalled = void>
-std::string place_error(plan const& p, int layers, int ranks, int grid, int node_size)
+std::string place_error(plan const& p, int layers, int grid, int node_size, std::vector<int>& seen)
 {
-    std::vector<int> seen(static_cast<std::size_t>(ranks));
+    auto const ranks = static_cast<int>(seen.size());
     auto const place = [&](rank_id rank) {
         return rank.value >= 0 && rank.value < ranks && ++seen[at(rank)] == 1
                    ? std::string{}
@@ -143,10 +143,6 @@ std::string place_error(plan const& p, int layers, int ranks, int grid, int node
             return error;
         }
     }
-    if (auto const missing = std::find(seen.begin(), seen.end(), 0); missing != seen.end()) {
-        return "the plan has no place for rank " + std::to_string(missing - seen.begin()) + " of " + std::to_string(ranks) +
-               "; a rank without work stands among the spares";
-    }
     return {};
 }
 
@@ -168,23 +164,52 @@ bool is_whole_step(plan const& p, int microbatches)
     return count == microbatches;
 }
 
+template <class OnlyWhenCalled = void>
+std::string work_error(plan const& p, int microbatches)
+{
+    return is_whole_step(p, microbatches) ? std::string{}
+                                          : "the plan must name each of the " + std::to_string(microbatches) + " microbatches of a step once and whole";
+}
+
+/// Whether it has a schedule, pipelines, and the slices of the microbatches.
+template <class OnlyWhenCalled = void>
+std::string form_error(plan const& p, int slices)
+{
+    if (!is_known(p.schedule)) {
+        auto const name = std::string{name_of(p.schedule)};
+        return name.empty() ? "a plan needs a schedule" : "no schedule is called '" + name + "'";
+    }
+    if (p.slices != slices) {
+        return "the plan is for microbatches in " + std::to_string(p.slices) + (p.slices == 1 ? " slice" : " slices") + ", train.slices is " +
+               std::to_string(slices);
+    }
+    return p.pipelines.empty() || p.pipelines.size() != p.work.size() ? std::string{"a plan needs at least one pipeline"} : std::string{};
+}
+
 }  // namespace detail
+
+/// Why the plan is none for steps of so many microbatches of the model; empty when it is. Ranks may be missing: it may be the plan after a loss. Memory is
+/// not its business. @param ranks above the highest that may be named
+template <class OnlyWhenCalled = void>
+std::string step_plan_error(plan const& p, model_description const& model, int microbatches, int slices, int ranks)
+{
+    if (auto error = detail::form_error(p, slices); !error.empty()) {
+        return error;
+    }
+    std::vector<int> seen(static_cast<std::size_t>(ranks));
+    if (auto error = detail::place_error(p, static_cast<int>(model.layers.size()), grid_of(model), 1, seen); !error.empty()) {
+        return error;
+    }
+    return detail::work_error(p, microbatches);
+}
 
 /// Why the plan cannot be run on ranks 0 .. ranks-1; empty when it can: a schedule that is not known, wrong cuts, a rank twice or out of range,
 /// microbatches missing, more memory than the limit.
 template <class OnlyWhenCalled = void>
 std::string plan_error(plan const& p, model_description const& model, planning_request const& request, int ranks)
 {
-    if (!is_known(p.schedule)) {
-        auto const name = std::string{name_of(p.schedule)};
-        return name.empty() ? "a plan needs a schedule" : "no schedule is called '" + name + "'";
-    }
-    if (auto const slices = request.microbatch.slices; p.slices != slices) {
-        return "the plan is for microbatches in " + std::to_string(p.slices) + (p.slices == 1 ? " slice" : " slices") + ", train.slices is " +
-               std::to_string(slices);
-    }
-    if (p.pipelines.empty() || p.pipelines.size() != p.work.size()) {
-        return "a plan needs at least one pipeline";
+    if (auto error = detail::form_error(p, request.microbatch.slices); !error.empty()) {
+        return error;
     }
     if (auto const wanted = optimizer_shards_of(request); p.optimizer != wanted) {
         auto const text = [](optimizer_shards shards) {
@@ -193,11 +218,16 @@ std::string plan_error(plan const& p, model_description const& model, planning_r
         };
         return "in the plan " + text(p.optimizer) + ", but by plan.optimizer_shards, plan.failures and plan.node_size " + text(wanted);
     }
-    if (auto error = detail::place_error(p, static_cast<int>(model.layers.size()), ranks, grid_of(model), request.node_size); !error.empty()) {
+    std::vector<int> seen(static_cast<std::size_t>(ranks));
+    if (auto error = detail::place_error(p, static_cast<int>(model.layers.size()), grid_of(model), request.node_size, seen); !error.empty()) {
         return error;
     }
-    if (!detail::is_whole_step(p, request.microbatches)) {
-        return "the plan must name each of the " + std::to_string(request.microbatches) + " microbatches of a step once and whole";
+    if (auto const missing = std::find(seen.begin(), seen.end(), 0); missing != seen.end()) {
+        return "the plan has no place for rank " + std::to_string(missing - seen.begin()) + " of " + std::to_string(ranks) +
+               "; a rank without work stands among the spares";
+    }
+    if (auto error = detail::work_error(p, request.microbatches); !error.empty()) {
+        return error;
     }
     return detail::memory_error(p, model, request, ranks);
 }

@@ -2,34 +2,24 @@
 #include "executor/cli/analyze/device/compared_jobs.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "executor/cli/analyze/compared_times.hpp"
 
 namespace rheo::cli {
 
 namespace {
 
 using json = nlohmann::ordered_json;
-
-/// A class of a rank's time.
-struct compared_time {
-    rank_id rank;
-    time_class in;
-    whole_nanoseconds before;
-    whole_nanoseconds after;
-};
-
-whole_nanoseconds growth(compared_time const& time) { return time.after - time.before; }
+using rank_times = std::vector<compared_time<time_class, whole_nanoseconds>>;
 
 /// By rank that is in both, and class.
-std::vector<compared_time> rank_times(compared_jobs const& jobs)
+rank_times times_of(compared_jobs const& jobs)
 {
-    std::vector<compared_time> times;
+    rank_times times;
     for (auto const& before : jobs.before.analysis.ranks) {
         auto const& others = jobs.after.analysis.ranks;
         auto const after = std::find_if(others.begin(), others.end(), [&](rank_analysis const& r) { return r.rank == before.rank; });
@@ -50,45 +40,18 @@ whole_nanoseconds longest_span(analyzed_job const& job)
     return longest;
 }
 
-text_row row_of(compared_time const& time)
-{
-    return {{fmt::format("{}", time.rank.value), std::string{name_of(time.in)}, milliseconds_text(time.before), milliseconds_text(time.after),
-             fmt::format("{:+.3f}", in_milliseconds(in_seconds(growth(time))))}};
-}
-
 }  // namespace
 
 std::string answer_of(compared_jobs const& jobs)
 {
-    auto const before = longest_span(jobs.before);
-    auto const after = longest_span(jobs.after);
-    auto const ratio = static_cast<double>(after.count) / std::max(1.0, static_cast<double>(before.count));
-    if (std::abs(ratio - 1.0) < 0.02) {
-        return fmt::format("no difference to speak of: the longest span is {} and {}", time_text(before), time_text(after));
-    }
-    auto answer = fmt::format("the longest span is {:.2f} times as long: {} in place of {}", ratio, time_text(after), time_text(before));
-    auto const times = rank_times(jobs);
-    auto const most = std::max_element(times.begin(), times.end(), [](auto const& a, auto const& b) { return growth(a) < growth(b); });
-    if (ratio > 1.0 && most != times.end() && growth(*most) > whole_nanoseconds{}) {
-        answer += fmt::format("; rank {} has {} more {}", most->rank.value, time_text(growth(*most)), name_of(most->in));
-    }
-    return answer;
+    return comparison("the longest span is", longest_span(jobs.before), longest_span(jobs.after), times_of(jobs), [](time_class) { return true; });
 }
 
 analysis_document document_of(compared_jobs const& jobs, std::size_t most)
 {
     analysis_document document{answer_of(jobs)};
     document.notes = {fmt::format("before: {}", answer_of(jobs.before)), fmt::format("after: {}", answer_of(jobs.after))};
-    auto times = rank_times(jobs);
-    auto const all = times.size();
-    std::stable_sort(times.begin(), times.end(), [](auto const& a, auto const& b) { return std::abs(growth(a).count) > std::abs(growth(b).count); });
-    times.resize(std::min(times.size(), most));
-    std::vector<text_row> rows;
-    for (auto const& time : times) {
-        rows.push_back(row_of(time));
-    }
-    document.tables = {
-        {"Ranks", "ranks: what changed most, in ms", all, {{"rank", true}, {"class"}, {"before", true}, {"after", true}, {"more", true}}, std::move(rows)}};
+    document.tables = {changes_table(times_of(jobs), most, "ranks: what changed most, in ms")};
     return document;
 }
 
@@ -97,20 +60,10 @@ std::string title_of(compared_jobs const& jobs) { return fmt::format("{} and {}"
 std::string json_of(compared_jobs const& jobs)
 {
     json all{{"answer", answer_of(jobs)}, {"before", json::parse(json_of(jobs.before))}, {"after", json::parse(json_of(jobs.after))}};
-    all["ranks"] = json::array();
-    for (auto const& time : rank_times(jobs)) {
-        all["ranks"].push_back({{"rank", time.rank.value}, {"class", name_of(time.in)}, {"before_ns", time.before.count}, {"after_ns", time.after.count}});
-    }
+    all["ranks"] = json_rows(times_of(jobs), "ns");
     return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-std::string csv_of(compared_jobs const& jobs)
-{
-    std::string text = "rank,class,before_ns,after_ns\n";
-    for (auto const& time : rank_times(jobs)) {
-        text += fmt::format("{},{},{},{}\n", time.rank.value, name_of(time.in), time.before.count, time.after.count);
-    }
-    return text;
-}
+std::string csv_of(compared_jobs const& jobs) { return csv_rows(times_of(jobs), "ns"); }
 
 }  // namespace rheo::cli

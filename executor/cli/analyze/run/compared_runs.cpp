@@ -2,12 +2,13 @@
 #include "executor/cli/analyze/run/compared_runs.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "executor/cli/analyze/compared_times.hpp"
 
 namespace rheo::cli {
 
@@ -15,22 +16,14 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// A class of one rank, or of the critical path, in a mean step.
-struct compared_time {
-    rank_id rank{};
-    step_class in{};
-    seconds before{};
-    seconds after{};
-};
-
-seconds growth(compared_time const& time) { return time.after - time.before; }
+using step_times = std::vector<compared_time<step_class, seconds>>;
 
 seconds mean_step(run_analysis const& a) { return a.span / static_cast<double>(a.times.count - a.stalled); }
 
 /// By class, what mean steps are as long as.
-std::vector<compared_time> critical_times(compared_runs const& runs)
+step_times critical_times(compared_runs const& runs)
 {
-    std::vector<compared_time> times;
+    step_times times;
     for (std::size_t c = 0; c + 1 < step_class_count; ++c) {
         auto const mean = [c](run_analysis const& a) { return a.critical.of[c] / static_cast<double>(a.times.count - a.stalled); };
         times.push_back({{}, static_cast<step_class>(c), mean(runs.before.analysis), mean(runs.after.analysis)});
@@ -39,9 +32,9 @@ std::vector<compared_time> critical_times(compared_runs const& runs)
 }
 
 /// By rank that is in both, and class.
-std::vector<compared_time> rank_times(compared_runs const& runs)
+step_times rank_times(compared_runs const& runs)
 {
-    std::vector<compared_time> times;
+    step_times times;
     for (auto const& before : runs.before.analysis.ranks) {
         auto const& others = runs.after.analysis.ranks;
         auto const after = std::find_if(others.begin(), others.end(), [&](rank_steps const& r) { return r.record.rank == before.record.rank; });
@@ -56,23 +49,6 @@ std::vector<compared_time> rank_times(compared_runs const& runs)
     return times;
 }
 
-/// What a rank has more of than before, other than waiting for others; null: nothing.
-compared_time const* most_grown(std::vector<compared_time> const& times)
-{
-    compared_time const* most = nullptr;
-    for (auto const& time : times) {
-        if (time.in != step_class::bubble && growth(time) > seconds{} && (most == nullptr || growth(time) > growth(*most))) {
-            most = &time;
-        }
-    }
-    return most;
-}
-
-text_row row_of(std::string name, compared_time const& time)
-{
-    return {{std::move(name), milliseconds_text(time.before), milliseconds_text(time.after), fmt::format("{:+.3f}", in_milliseconds(growth(time)))}};
-}
-
 shown_table classes_table(compared_runs const& runs)
 {
     std::vector<text_row> rows;
@@ -81,46 +57,17 @@ shown_table classes_table(compared_runs const& runs)
             rows.push_back(row_of(std::string{name_of(time.in)}, time));
         }
     }
-    rows.push_back(row_of("step", {{}, {}, mean_step(runs.before.analysis), mean_step(runs.after.analysis)}));
+    rows.push_back(row_of("step", step_times::value_type{{}, {}, mean_step(runs.before.analysis), mean_step(runs.after.analysis)}));
     return {
         "Critical path", "critical path of a mean step in ms", rows.size(), {{"class"}, {"before", true}, {"after", true}, {"more", true}}, std::move(rows)};
-}
-
-shown_table ranks_table(compared_runs const& runs, std::size_t most)
-{
-    auto times = rank_times(runs);
-    auto const all = times.size();
-    std::stable_sort(times.begin(), times.end(), [](auto const& a, auto const& b) { return std::abs(growth(a).count) > std::abs(growth(b).count); });
-    times.resize(std::min(times.size(), most));
-    std::vector<text_row> rows;
-    for (auto const& time : times) {
-        auto row = row_of(fmt::format("{}", time.rank.value), time);
-        row.cells.insert(row.cells.begin() + 1, std::string{name_of(time.in)});
-        rows.push_back(std::move(row));
-    }
-    return {"Ranks",
-            "ranks: what changed most, in ms of a step",
-            all,
-            {{"rank", true}, {"class"}, {"before", true}, {"after", true}, {"more", true}},
-            std::move(rows)};
 }
 
 }  // namespace
 
 std::string answer_of(compared_runs const& runs)
 {
-    auto const before = mean_step(runs.before.analysis);
-    auto const after = mean_step(runs.after.analysis);
-    auto const ratio = after / before;
-    if (std::abs(ratio - 1.0) < 0.02) {
-        return fmt::format("no difference to speak of: a step takes {} and {}", time_text(before), time_text(after));
-    }
-    auto answer = fmt::format("a step takes {:.2f} times as long: {} in place of {}", ratio, time_text(after), time_text(before));
-    auto const times = rank_times(runs);
-    if (auto const* most = most_grown(times); ratio > 1.0 && most != nullptr) {
-        answer += fmt::format("; rank {} has {} more {}", most->rank.value, time_text(growth(*most)), name_of(most->in));
-    }
-    return answer;
+    return comparison("a step takes", mean_step(runs.before.analysis), mean_step(runs.after.analysis), rank_times(runs),
+                      [](step_class in) { return in != step_class::bubble; });
 }
 
 analysis_document document_of(compared_runs const& runs, std::size_t most)
@@ -129,7 +76,7 @@ analysis_document document_of(compared_runs const& runs, std::size_t most)
     for (auto const* run : {&runs.before, &runs.after}) {
         document.notes.push_back(fmt::format("{}: {}", run->folder, answer_of(*run)));
     }
-    document.tables = {classes_table(runs), ranks_table(runs, most)};
+    document.tables = {classes_table(runs), changes_table(rank_times(runs), most, "ranks: what changed most, in ms of a step")};
     return document;
 }
 
@@ -143,20 +90,10 @@ std::string json_of(compared_runs const& runs)
     for (auto const& time : critical_times(runs)) {
         all["critical_path"].push_back({{"class", name_of(time.in)}, {"before_s", time.before.count}, {"after_s", time.after.count}});
     }
-    all["ranks"] = json::array();
-    for (auto const& time : rank_times(runs)) {
-        all["ranks"].push_back({{"rank", time.rank.value}, {"class", name_of(time.in)}, {"before_s", time.before.count}, {"after_s", time.after.count}});
-    }
+    all["ranks"] = json_rows(rank_times(runs), "s");
     return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-std::string csv_of(compared_runs const& runs)
-{
-    std::string text = "rank,class,before_s,after_s\n";
-    for (auto const& time : rank_times(runs)) {
-        text += fmt::format("{},{},{},{}\n", time.rank.value, name_of(time.in), time.before.count, time.after.count);
-    }
-    return text;
-}
+std::string csv_of(compared_runs const& runs) { return csv_rows(rank_times(runs), "s"); }
 
 }  // namespace rheo::cli

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "executor/plan/plan_file.hpp"
+#include "executor/plan/planning.hpp"
 #include "rheo/analyze/distribution.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/planner/planning_request.hpp"
@@ -76,12 +77,7 @@ analyzed_run planned_run(std::string const& path, analyzed_run const& measured)
     auto const& config = measured.run.config;
     auto const model = running_model(config);
     auto const p = read_plan_file(path);
-    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        if (at(p.pipelines[i].cuts.back()) != model.layers.size()) {
-            throw exit_error{exit_code::bad_data, fmt::format("{}: pipeline {} has {} layers, the model of {} has {}; expected a plan for the same model", path,
-                                                              i, p.pipelines[i].cuts.back().value, measured.folder, model.layers.size())};
-        }
-    }
+    expect_step_plan(p, model, config, path, measured.folder);
     auto const rates = rates_of(measured, p, model);
     if (rates.compute.count <= 0.0) {
         throw exit_error{exit_code::bad_data,

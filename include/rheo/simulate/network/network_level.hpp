@@ -4,10 +4,12 @@
 // The network of a machine as levels from the inside out: devices in a node, nodes in a rack, and so on. Ranks are
 // numbered with the innermost level first, so a rank's place in a level is one digit of its number.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "rheo/topology/link.hpp"
 #include "rheo/units/array_view.hpp"
@@ -19,6 +21,11 @@ enum class network_topology : unsigned char {
     ring,      ///< a link each way between neighbours; messages go the shorter way, the ascending one when both are equal
     full,      ///< a link each way between any two members
 };
+
+/// The names in files.
+inline constexpr std::array<std::string_view, 3> network_topology_names{"switch", "ring", "full"};
+
+constexpr std::string_view name_of(network_topology topology) { return network_topology_names[static_cast<std::size_t>(topology)]; }
 
 /// One level. @tparam Link modelled_link or integer_link
 template <class Link = modelled_link>

@@ -6,7 +6,6 @@
 // network is as quick as can be: a message arrives, and a collective ends, one nanosecond after it can.
 
 #include <algorithm>
-#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +19,7 @@
 
 #include "rheo/trace/chakra/hang.hpp"
 #include "rheo/trace/chakra/node.hpp"
+#include "rheo/trace/chakra/rank_program.hpp"
 #include "rheo/trace/chakra/trace_set.hpp"
 #include "rheo/units/result.hpp"
 
@@ -30,47 +30,22 @@ using chakra_ends = std::vector<std::uint64_t>;
 
 namespace detail {
 
-/// What only one step of a rank can have at once.
-enum class play_channel : std::uint8_t { device, host, network, none };
-
-constexpr play_channel channel_of(chakra_step const& step)
-{
-    switch (step.type) {
-    case chakra_node_type::comp: return step.on_host ? play_channel::host : play_channel::device;
-    case chakra_node_type::comm_recv: return play_channel::none;
-    default: return play_channel::network;
-    }
-}
-
 template <class OnlyWhenCalled = void>
 class trace_player {
 public:
-    explicit trace_player(chakra_trace_set const& traces) : traces_{&traces}, ranks_(traces.ranks.size()), ends_(traces.ranks.size())
+    explicit trace_player(chakra_trace_set const& traces) : traces_{&traces}, ends_(traces.ranks.size())
     {
         for (auto const& group : traces.groups) {
             groups_.push_back({std::vector<std::size_t>(group.ranks.size()), {}});
         }
-        for (std::size_t r = 0; r < ranks_.size(); ++r) {
-            auto const& trace = traces.ranks[r];
-            auto& rank = ranks_[r];
-            rank.waits.resize(trace.steps.size());
-            rank.ended.resize(trace.steps.size());
-            rank.followers.resize(trace.steps.size());
-            for (std::uint32_t i = 0; i < trace.steps.size(); ++i) {
-                rank.waits[i] = static_cast<std::uint32_t>(trace.waits_for(i).size());
-                for (auto const other : trace.waits_for(i)) {
-                    rank.followers[other].push_back(i);
-                }
-                if (rank.waits[i] == 0) {
-                    make_ready(r, i);
-                }
-            }
+        for (auto const& trace : traces.ranks) {
+            programs_.emplace_back(trace, true);
         }
     }
 
     result<chakra_ends> play()
     {
-        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        for (std::size_t r = 0; r < programs_.size(); ++r) {
             begin_ready(r);
         }
         std::vector<std::size_t> touched;
@@ -87,10 +62,8 @@ public:
                 begin_ready(rank);
             }
         }
-        for (std::size_t r = 0; r < ranks_.size() && error_.empty(); ++r) {
-            error_ = std::find(ranks_[r].ended.begin(), ranks_[r].ended.end(), false) != ranks_[r].ended.end()
-                         ? explain_hang(*traces_, r, [this](std::size_t rank) { return blocked(rank); })
-                         : std::string{};
+        for (std::size_t r = 0; r < programs_.size() && error_.empty(); ++r) {
+            error_ = programs_[r].is_over() ? std::string{} : explain_hang(*traces_, r, [this](std::size_t rank) { return blocked(rank); });
         }
         return error_.empty() ? result<chakra_ends>{ends_} : failure{error_};
     }
@@ -104,16 +77,6 @@ private:
         std::uint32_t step;
 
         friend constexpr auto operator<=>(event const&, event const&) = default;
-    };
-
-    using by_id = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;  // steps stand by ascending id
-
-    struct rank_state {
-        std::vector<std::uint32_t> waits;  // step -> how many that it waits for have not ended
-        std::vector<bool> ended;
-        std::vector<std::vector<std::uint32_t>> followers;
-        std::array<by_id, 4> ready;
-        std::array<std::uint32_t, 3> under_way{nothing, nothing, nothing};
     };
 
     struct meeting {
@@ -132,22 +95,9 @@ private:
 
     chakra_step const& step_of(std::size_t rank, std::uint32_t step) const { return traces_->ranks[rank].steps[step]; }
 
-    void make_ready(std::size_t rank, std::uint32_t step) { ranks_[rank].ready[static_cast<std::size_t>(channel_of(step_of(rank, step)))].push(step); }
-
     void begin_ready(std::size_t rank)
     {
-        auto& state = ranks_[rank];
-        for (std::size_t c = 0; c < state.ready.size(); ++c) {
-            bool const is_free = c == static_cast<std::size_t>(play_channel::none);
-            while (!state.ready[c].empty() && (is_free || state.under_way[c] == nothing)) {
-                auto const step = state.ready[c].top();
-                state.ready[c].pop();
-                if (!is_free) {
-                    state.under_way[c] = step;
-                }
-                begin(rank, step);
-            }
-        }
+        programs_[rank].begin_ready([&](std::uint32_t step) { begin(rank, step); });
     }
 
     void begin(std::size_t rank, std::uint32_t step)
@@ -200,51 +150,51 @@ private:
 
     void end(std::size_t rank, std::uint32_t step)
     {
-        auto& state = ranks_[rank];
         auto const& s = step_of(rank, step);
-        state.ended[step] = true;
         ends_[rank] = now_;
-        if (auto const c = channel_of(s); c != play_channel::none) {
-            state.under_way[static_cast<std::size_t>(c)] = nothing;
-        }
         if (s.type == chakra_node_type::comm_send) {
             auto& box = boxes_[{static_cast<std::int32_t>(rank), s.peer, s.tag, s.bytes}];
             ++box.arrived;
             deliver(static_cast<std::size_t>(s.peer), box);
         }
-        for (auto const next : state.followers[step]) {
-            if (--state.waits[next] == 0) {
-                make_ready(rank, next);
-            }
-        }
+        programs_[rank].end(step);
     }
 
     /// What a rank that hangs is waiting for: its collective, else its first receive.
     chakra_wait blocked(std::size_t rank) const
     {
-        auto const& state = ranks_[rank];
-        if (auto const step = state.under_way[static_cast<std::size_t>(play_channel::network)]; step != nothing) {
-            auto const* const group = find_group(traces_->groups, step_of(rank, step).group);
-            auto const& meetings = groups_[static_cast<std::size_t>(group - traces_->groups.data())];
-            auto const at = [&](std::size_t r) {
-                return static_cast<std::size_t>(std::find(group->ranks.begin(), group->ranks.end(), static_cast<std::int32_t>(r)) - group->ranks.begin());
-            };
-            for (std::size_t m = 0; m < group->ranks.size(); ++m) {
-                if (meetings.begun[m] < meetings.begun[at(rank)]) {
-                    return {step, static_cast<std::size_t>(group->ranks[m])};
-                }
+        chakra_wait message{nothing, rank};
+        for (std::uint32_t i = 0; i < programs_[rank].steps(); ++i) {
+            auto const& s = step_of(rank, i);
+            if (!programs_[rank].is_under_way(i)) {
+                continue;
+            }
+            if (s.type == chakra_node_type::comm_coll) {
+                return {i, absent(rank, s)};
+            }
+            if (message.step == nothing && s.type == chakra_node_type::comm_recv) {
+                message = {i, static_cast<std::size_t>(s.peer)};
             }
         }
-        for (std::uint32_t i = 0; i < state.ended.size(); ++i) {
-            if (!state.ended[i] && state.waits[i] == 0 && step_of(rank, i).type == chakra_node_type::comm_recv) {
-                return {i, static_cast<std::size_t>(step_of(rank, i).peer)};
+        return message;
+    }
+
+    /// A member that has begun fewer collectives of the group than this one.
+    std::size_t absent(std::size_t rank, chakra_step const& collective) const
+    {
+        auto const* const group = find_group(traces_->groups, collective.group);
+        auto const& begun = groups_[static_cast<std::size_t>(group - traces_->groups.data())].begun;
+        auto const own = std::find(group->ranks.begin(), group->ranks.end(), static_cast<std::int32_t>(rank)) - group->ranks.begin();
+        for (std::size_t m = 0; m < group->ranks.size(); ++m) {
+            if (begun[m] < begun[static_cast<std::size_t>(own)]) {
+                return static_cast<std::size_t>(group->ranks[m]);
             }
         }
-        return {nothing, rank};  // not reached: what is ready has begun, and all else ends
+        return rank;
     }
 
     chakra_trace_set const* traces_;
-    std::vector<rank_state> ranks_;
+    std::vector<rank_program<>> programs_;
     std::vector<group_state> groups_;
     std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int64_t>, mailbox> boxes_;  // source, destination, tag, bytes
     std::priority_queue<event, std::vector<event>, std::greater<>> events_;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo trace export` and `diff` as their users start them: a plan is exported, passes the check, equals itself and differs from others; each refusal.
+#include <filesystem>
 #include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "support/catch.hpp"
 #include "support/rheo_command.hpp"
@@ -80,10 +84,22 @@ TEST_CASE("trace_export_command: refusals")
     folder.write("smaller.toml",
                  "schema = 1\ndata.paths = [\"text\"]\nmodel.context = 32\nmodel.width = 32\nmodel.heads = 2\nmodel.blocks = 5\n"
                  "train.microbatch = { sequences = 1, tokens = 16 }\n");
-    CHECK_THAT(refused(folder, "export plan.json --config smaller.toml --chakra x", 4),
-               ContainsSubstring("plan.json: pipeline 0 has 8 layers, the model of the config 7; expected the config that the plan was made with"));
+    CHECK_THAT(
+        refused(folder, "export plan.json --config smaller.toml --chakra x", 4),
+        ContainsSubstring("plan.json: the cuts of a pipeline must ascend from 0 to the 7 layers of the model; expected a plan for the model of smaller.toml"));
     folder.write("grid.toml", folder.read("job.toml") + "train.shards = 2\nplan.tensor = 2\n");
     folder.write("grid.json", run_rheo(folder, "plan grid.toml --json --set plan.pipelines=[4]").out);
     CHECK_THAT(refused(folder, "export grid.json --config grid.toml --chakra x", 4), ContainsSubstring("pipeline 0 has a stage of 2 ranks"));
+    for (auto const& [text, wrong] :
+         {std::pair{R"("cuts": [])", "the cuts of a pipeline must ascend"}, std::pair{R"("cuts": [0, 9, 8])", "the cuts of a pipeline must ascend"},
+          std::pair{R"("ranks": [[0],[2]])", "the plan names rank 2 twice"}, std::pair{R"("ranks": [[0],[2000000000]])", "2000000000"},
+          std::pair{R"("microbatches": [0, 0, 1])", "each of the 8 microbatches of a step once and whole"}}) {
+        auto plan = nlohmann::json::parse(folder.read("plan.json"));
+        plan.erase("digest");
+        plan.erase("forecast");
+        plan["pipelines"][0].update(nlohmann::json::parse("{" + std::string{text} + "}"));
+        folder.write("broken.json", plan.dump());
+        CHECK_THAT(refused(folder, "export broken.json --config job.toml --chakra x", 4), ContainsSubstring(wrong));
+    }
     CHECK(!std::filesystem::exists(folder.path / "x.0.et"));
 }

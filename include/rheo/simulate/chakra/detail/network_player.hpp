@@ -13,12 +13,12 @@
 #include "rheo/simulate/chakra/detail/mailboxes.hpp"
 #include "rheo/simulate/chakra/detail/meetings.hpp"
 #include "rheo/simulate/chakra/detail/rank_clock.hpp"
-#include "rheo/simulate/chakra/detail/rank_program.hpp"
 #include "rheo/simulate/chakra/detail/rank_symmetry.hpp"
 #include "rheo/simulate/chakra/play_rules.hpp"
 #include "rheo/simulate/chakra/played_traces.hpp"
 #include "rheo/simulate/network/message_network.hpp"
 #include "rheo/trace/chakra/hang.hpp"
+#include "rheo/trace/chakra/rank_program.hpp"
 #include "rheo/trace/chakra/trace_set.hpp"
 #include "rheo/units/result.hpp"
 

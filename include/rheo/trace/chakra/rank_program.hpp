@@ -10,12 +10,24 @@
 #include <queue>
 #include <vector>
 
-#include "rheo/trace/chakra/play.hpp"
+#include "rheo/trace/chakra/node.hpp"
 #include "rheo/trace/chakra/trace_set.hpp"
 
 namespace rheo::inline v0 {
 
 namespace detail {
+
+/// What only one step of a rank can have at once.
+enum class play_channel : std::uint8_t { device, host, network, none };
+
+constexpr play_channel channel_of(chakra_step const& step)
+{
+    switch (step.type) {
+    case chakra_node_type::comp: return step.on_host ? play_channel::host : play_channel::device;
+    case chakra_node_type::comm_recv: return play_channel::none;
+    default: return play_channel::network;
+    }
+}
 
 /// What only one step of a rank can have at once; by rheo's rules that is the device, and the host.
 constexpr play_channel channel_of(chakra_step const& step, bool of_consumers)
