@@ -256,7 +256,8 @@ void command_line::add_records()
 
 void command_line::add_trace()
 {
-    auto& command = *app.add_subcommand("trace", "Export, compare and check Chakra execution traces, or play traces from any tool on the network of a cluster.");
+    auto& command =
+        *app.add_subcommand("trace", "Export, compare and check Chakra execution traces, or play traces from any tool on the network of a cluster.");
     auto& play = trace_.play;
     command.callback([this] { chosen = [this] { return chakra_traces(trace_); }; });
     command
