@@ -11,7 +11,9 @@
 
 #include "rheo/schedule/transform/reductions.hpp"
 #include "rheo/tensor/collection.hpp"
+#include "rheo/tensor/dtype.hpp"
 #include "rheo/topology/tagged_index.hpp"
+#include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
 
@@ -51,6 +53,17 @@ std::vector<reduction_unit> reduction_units(collection const& state, int layers)
         }
     }
     return units;
+}
+
+/// Bytes of the sums that each holder puts into a unit's reduction.
+template <class OnlyWhenCalled = void>
+constexpr bytes sum_bytes(reduction_unit const& unit, collection const& state, dtype_policy const& policy)
+{
+    bytes sums;
+    for (auto const tensor : unit.tensors) {
+        sums += bytes{elements(state.tensors[at(tensor)].shape) * size_of(policy.accumulate)};
+    }
+    return sums;
 }
 
 /// Which units the stages of a pipeline with these cuts take part in: stage -> units, ascending, the stages of one copy of the model after those of the other.

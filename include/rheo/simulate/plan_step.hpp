@@ -108,10 +108,7 @@ modelled_step step_of(plan const& p, model_description const& model, microbatch_
         step.pipelines.push_back(modelled);
     }
     for (std::size_t u = 0; u < units.size(); ++u) {
-        bytes sums;
-        for (auto const tensor : units[u].tensors) {
-            sums += bytes{elements(state.tensors[at(tensor)].shape) * size_of(policy.accumulate)};
-        }
+        auto const sums = sum_bytes(units[u], state, policy);
         auto const holders = static_cast<int>(holders_of(programs, reduction_id{static_cast<int>(u)}).size());
         step.sums.push_back(sums);
         step.reductions.push_back(holders == 0 ? seconds{0.0} : reduction_time(machine.link, sums, holders));

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What keeps execution traces from being played on a network, before anything is: too few devices, collectives without the form that was asked for,
+// What keeps execution traces from being played on a network, found before the start: too few devices, collectives without the form that was asked for,
 // messages and collectives that do not meet.
 
 #include <bit>
@@ -41,7 +41,7 @@ std::string collective_step_fault(chakra_step const& step, std::size_t ranks, st
 
 }  // namespace detail
 
-/// A sentence; empty when nothing does. @pre groups of the traces as with_all_ranks has them, members are ranks
+/// Why the traces cannot be played; empty when they can. @pre groups of the traces as with_all_ranks has them, members are ranks
 template <class Model>
 std::string chakra_play_fault(chakra_trace_set const& traces, array_view<network_level<typename Model::link> const> levels,
                               chakra_play_rules<Model> const& rules)

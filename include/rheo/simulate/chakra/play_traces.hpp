@@ -28,7 +28,8 @@ result<played_traces<typename Model::time>> play_traces(chakra_trace_set const& 
     if (auto fault = chakra_play_fault<Model>(traces, levels, rules); !fault.empty()) {
         return failure{std::move(fault)};
     }
-    if (auto symmetry = detail::find_symmetry(traces, levels, rules); rules.joins_equal_ranks && !symmetry.is_trivial()) {
+    auto symmetry = rules.joins_equal_ranks ? detail::find_symmetry(traces, levels, rules) : detail::no_symmetry(levels);
+    if (!symmetry.is_trivial()) {
         detail::network_player<Model> classes{traces, levels, rules, std::move(symmetry)};
         auto played = classes.play();
         if (played && !classes.has_ties()) {

@@ -159,11 +159,7 @@ step_sizes sizes_of(plan const& p, model_description const& model, microbatch_sh
     }
     auto const state = state_of(model);
     for (auto const& unit : reduction_units(state, static_cast<int>(model.layers.size()))) {
-        bytes sums;
-        for (auto const tensor : unit.tensors) {
-            sums += bytes{elements(state.tensors[at(tensor)].shape) * size_of(policy.accumulate)};
-        }
-        sizes.units.push_back(sums);
+        sizes.units.push_back(sum_bytes(unit, state, policy));
     }
     return sizes;
 }
