@@ -89,7 +89,7 @@ constexpr row_sum_state joined(row_sum_state const& a, row_sum_state const& b)
 constexpr int next_row_scale(float max_abs, int contributions, int old)
 {
     auto const shift = detail::row_shift(contributions);
-    return max_abs == 0 ? old : std::clamp(next_scale(max_abs, contributions, old) - shift, least_row_scale_log2, largest_row_scale_log2);
+    return max_abs == 0 ? old : detail::clamped(next_scale(max_abs, contributions, old) - shift, least_row_scale_log2, largest_row_scale_log2);
 }
 
 }  // namespace rheo::inline v0

@@ -40,6 +40,9 @@ constexpr bool is_finite(float value) { return (std::bit_cast<std::uint32_t>(val
 
 constexpr float magnitude(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffU); }
 
+/// std::clamp by value. std::clamp takes references: of the host's constants nvcc has no address on the device, and puts a trap there without a word.
+constexpr int clamped(int value, int least, int largest) { return value < least ? least : value > largest ? largest : value; }
+
 /// Adding this rounds a double below 2^51 to the nearest integer (ties to even) and leaves it in the low bits.
 inline constexpr double rounding_shift = 6755399441055744.0;  // 1.5 * 2^52
 
@@ -110,7 +113,7 @@ constexpr int next_scale(float max_abs, int contributions, int old)
     auto const bits = std::bit_cast<std::uint64_t>(static_cast<double>(max_abs));  // exact, never subnormal
     int const exponent = static_cast<int>(bits >> 52) - 1023;
     int const k = contribution_bound_log2(contributions) - 8 - exponent - 1;
-    return std::clamp(k, least_scale_log2, largest_scale_log2);
+    return detail::clamped(k, least_scale_log2, largest_scale_log2);
 }
 
 /// The value of a sum in float: through double, so exactly rounded once while |sum| < 2^53.

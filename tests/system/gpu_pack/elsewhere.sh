@@ -16,7 +16,7 @@ clean=(env -i "PATH=$elsewhere/tools:/usr/bin:/bin")
 said() { grep -c "\"what\": \"$1\", \"outcome\": \"$2\".*${3:-}" "$summary"; } # <what> <outcome> [remark]: rows of the summary that say it
 is_json() { expect "$1: the summary is JSON" 0 "$(python3 -m json.tool "$summary" >/dev/null 2>&1; echo $?)"; }
 
-"${clean[@]}" "${start[@]}"
+"${clean[@]}" LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu "${start[@]}" # a system's libraries first, as images of CUDA have it
 rc=$?
 expect "rheo starts" 1 "$(said "rheo info" passed)"
 expect "two ranks train" 1 "$(said "2 ranks on the host" passed)"

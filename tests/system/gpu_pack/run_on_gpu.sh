@@ -167,9 +167,9 @@ tried() { # <what> <seconds at most> <command...>
   judged "$2"
 }
 
-# Libraries: ours; of those that a system has, only what this one lacks or has too old; the driver's where the loader does not know it; cuBLASLt, and cuDNN
-# with CUDA's runtime, where CUDA puts them, else where Python does.
-export LD_LIBRARY_PATH="$here/lib:$here/mpi/lib:$work${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# Libraries: ours; those that our MPI brings, before others of their names; of those that a system has, only what this one lacks or has too old; the
+# driver's where the loader does not know it; cuBLASLt, NCCL, and cuDNN with CUDA's runtime, where CUDA puts them, else where Python does.
+export LD_LIBRARY_PATH="$here/lib:$here/mpi/lib:$here/mpi/lib/openmpi:$work${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 for library in $({ ldd "$here"/bin/* "$here"/lib/*.so* "$here"/mpi/bin/* 2>&1 || true; } | sed -n -e 's/^[[:space:]]*\(lib[^ ]*\) => not found.*/\1/p' -e 's/.*\/\(lib[^ :/]*\): version .* not found.*/\1/p' | sort -u); do
   [[ ! -e $here/lib/system/$library ]] || ln -sf "$here/lib/system/$library" "$work/$library"
 done
@@ -180,7 +180,7 @@ fi
 # shellcheck disable=SC2206
 folders=(${LD_LIBRARY_PATH//:/ } "${CUDA_PATH:-/usr/local/cuda}"/lib{64,} /usr/local/cuda*/{lib64,lib,targets/x86_64-linux/lib} /usr/lib/x86_64-linux-gnu
   $(python3 -c 'import glob, nvidia; print(*(f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib")))' 2>/dev/null || true)
-  /opt/*/.venv/lib/python3*/site-packages/nvidia/{cu13,cublas,cudnn,cuda_runtime}/lib)
+  /opt/*/.venv/lib/python3*/site-packages/nvidia/{cu13,cublas,cudnn,cuda_runtime,nccl}/lib)
 holding() { # <library>: the first folder that holds it
   local folder
   for folder in "${folders[@]}"; do
@@ -188,7 +188,7 @@ holding() { # <library>: the first folder that holds it
   done
 }
 products=$(holding libcublasLt.so.13)
-for folder in "$products" "$(holding libcudnn.so.9)" "$(holding libcudart.so.13)"; do
+for folder in "$products" "$(holding libcudnn.so.9)" "$(holding libcudart.so.13)" "$(holding libnccl.so.2)"; do
   export LD_LIBRARY_PATH="$LD_LIBRARY_PATH${folder:+:$folder}"
 done
 
