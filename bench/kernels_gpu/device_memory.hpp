@@ -30,12 +30,16 @@ public:
         data_ = {static_cast<T*>(all), [](T* p) { cudaFree(p); }};
     }
 
-    /// The values again and again, as often as they fit.
+    /// The values again and again, as often as they fit. They come from the host once: gigabytes by pageable copies would take longer than what is measured.
     memory(std::int64_t count, std::vector<T> const& values) : memory{count}
     {
-        for (std::int64_t at = 0; at < count; at += std::ssize(values)) {
-            auto const some = static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(values), count - at));
-            check(cudaMemcpyAsync(data() + at, values.data(), some * sizeof(T), cudaMemcpyHostToDevice, nullptr), "cudaMemcpyAsync");
+        auto filled = std::min<std::int64_t>(std::ssize(values), count);
+        auto const bytes = [](std::int64_t some) { return static_cast<std::size_t>(some) * sizeof(T); };
+        check(cudaMemcpyAsync(data(), values.data(), bytes(filled), cudaMemcpyHostToDevice, nullptr), "cudaMemcpyAsync");
+        while (filled < count) {
+            auto const some = std::min(filled, count - filled);
+            check(cudaMemcpyAsync(data() + filled, data(), bytes(some), cudaMemcpyDeviceToDevice, nullptr), "cudaMemcpyAsync");
+            filled += some;
         }
         check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
     }
@@ -49,24 +53,19 @@ private:
     std::shared_ptr<T> data_;
 };
 
-inline std::vector<float> normal(std::int64_t count)
-{
-    std::mt19937 random{1};
-    std::normal_distribution<float> draw;
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (auto& v : values) {
-        v = draw(random);
-    }
-    return values;
-}
-
+/// Draws from the normal distribution, a million of them again and again.
 template <class T>
 memory<T> numbers(std::int64_t count)
 {
-    std::vector<T> values;
-    for (float const v : normal(std::min<std::int64_t>(count, 1 << 20))) {
-        values.push_back(static_cast<T>(v));
-    }
+    static auto const values = [] {
+        std::mt19937 random{1};
+        std::normal_distribution<float> draw;
+        std::vector<T> all(std::size_t{1} << 20);
+        for (auto& v : all) {
+            v = static_cast<T>(draw(random));
+        }
+        return all;
+    }();
     return {count, values};
 }
 
@@ -74,7 +73,7 @@ struct exact_memory {
     memory<std::int64_t> sums;
     memory<accumulator_state> state{std::vector<accumulator_state>{{.scale_log2 = 20}}};
 
-    explicit exact_memory(std::int64_t count) : sums{count, std::vector<std::int64_t>(static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 20)))} {}
+    explicit exact_memory(std::int64_t count) : sums{count, {0}} {}
     gradient_sum_of<dtype::i64> target() const { return {.sums = sums.data(), .state = state.data(), .contributions = 8}; }
 };
 
@@ -85,9 +84,7 @@ struct row_memory {
     memory<row_sum_state> states;
 
     row_memory(std::int64_t rows, std::int64_t row_width)
-        : width{row_width},
-          sums{rows * width, std::vector<std::int32_t>(static_cast<std::size_t>(std::min<std::int64_t>(rows * width, 1 << 20)))},
-          states{std::vector<row_sum_state>(static_cast<std::size_t>(rows), {.scale_log2 = 10})}
+        : width{row_width}, sums{rows * width, {0}}, states{std::vector<row_sum_state>(static_cast<std::size_t>(rows), {.scale_log2 = 10})}
     {
     }
     gradient_sum_of<dtype::i32> target() const { return {.sums = sums.data(), .states = states.data(), .width = width, .contributions = 8}; }

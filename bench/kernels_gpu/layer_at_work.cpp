@@ -34,12 +34,9 @@ layer_at_work::layer_at_work(compute_backend& backend, model_description const& 
 
 void layer_at_work::fill(void* with_numbers, std::size_t size)
 {
-    std::vector<bfloat16> values;
-    for (float const v : normal(static_cast<std::int64_t>(size / sizeof(bfloat16)))) {
-        values.push_back(bfloat16{v});
-    }
-    backend_->copy(with_numbers, values.data(), values.size() * sizeof(bfloat16));
-    backend_->wait();
+    auto const values = numbers<bfloat16>(static_cast<std::int64_t>(size / sizeof(bfloat16)));
+    check(cudaMemcpyAsync(with_numbers, values.data(), size, cudaMemcpyDeviceToDevice, nullptr), "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
 }
 
 void layer_at_work::forward() { stage_->forward(item_, first_item, loss_); }
