@@ -92,7 +92,7 @@ public:
     {
         std::size_t next = 0;  // of the reductions
         for (std::size_t k = 0; k < row_->size(); ++k) {
-            for (; next < reductions_->size() && order_->reductions[(*reductions_)[next]].posted < times_[k]; ++next) {
+            for (; next < reductions_->size() && times_[k] > order_->reductions[(*reductions_)[next]].posted; ++next) {
                 add_reduction(order_->reductions[(*reductions_)[next]]);
             }
             add((*row_)[k], k);
