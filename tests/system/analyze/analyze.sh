@@ -24,7 +24,7 @@ awk 'BEGIN {
 }' >layers.csv
 paced=(--set power.device=emulated --set power.clock_profile=layers.csv --set power.pace=profile --set power.straggler=false)
 findings() { "$rheo" analyze "$1" --json | sed -n '/"findings"/,/^  \]/s/^ *"name": "\(.*\)",$/\1/p'; }
-message() { # <run folder> <finding>: what is said about it
+message() { # <run folder> <finding>: its text
   "$rheo" analyze "$1" --json | grep -A2 "\"name\": \"$2\"" | sed -n 's/^ *"message": "\(.*\)",$/\1/p'
 }
 count() { # <run folder> <key>: of steps

@@ -40,7 +40,7 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
     emulated::point end() { return {shared_from_this(), put}; }
 };
 
-/// Whoever waits for it waits for its last record.
+/// Waiting for it means waiting for its last record.
 struct CUevent_st {
     emulated::point at;
     bool is_queried = false;  ///< since it was recorded

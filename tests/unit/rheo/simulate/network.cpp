@@ -50,7 +50,7 @@ std::vector<std::pair<int, int>> links_between(network_topology topology, int me
     return down.size() < up.size() ? down : up;
 }
 
-/// Follows the messages one unit of time after the other; false when two came to a link at one time, so that their order is anybody's.
+/// Follows the messages one unit of time after the other; false when two came to a link at one time: then any order is rightbody's.
 bool follow(std::vector<followed>& messages)
 {
     std::map<std::pair<int, int>, std::deque<std::size_t>> waiting;
