@@ -59,12 +59,18 @@ fingerprint_difference attention_difference(std::string const& before, std::stri
 fingerprint_difference difference(std::string const& name, std::string const& before, std::string const& now)
 {
     if (name == "dtypes" && !before.empty()) {
-        auto const dtype = [](std::string const& said) { return said.substr(0, said.find(',')); };
+        auto const dtype = [](std::string const& said) { return said.substr(0, said.find_first_of(", ")); };
+        auto const state = [](std::string const& said) { return said.find("a state in bf16") != std::string::npos ? "bf16" : "fp32"; };
         auto const sums = [](std::string const& said) { return said.find("int32") != std::string::npos ? "int32" : "int64"; };
-        auto keys = dtype(before) != dtype(now) ? fmt::format("train.dtype = \"{}\"", dtype(before)) : std::string{};
-        if (std::string_view{sums(before)} != sums(now)) {
-            keys += fmt::format("{}train.sums = \"{}\"", keys.empty() ? "" : " and ", sums(before));
-        }
+        std::string keys;
+        auto const differs = [&](char const* key, std::string_view was, std::string_view is) {
+            if (was != is) {
+                keys += fmt::format("{}train.{} = \"{}\"", keys.empty() ? "" : " and ", key, was);
+            }
+        };
+        differs("dtype", dtype(before), dtype(now));
+        differs("state", state(before), state(now));
+        differs("sums", sums(before), sums(now));
         return {name, before, now, fmt::format("numbers are now rounded otherwise; with {} the bits stay those of the run that began", keys)};
     }
     if (name == attention_line) {

@@ -37,8 +37,9 @@ struct train_config {
     std::int64_t eval_every = 0;         ///< steps; 0: only after the last one
     int eval_microbatches = 8;
     stored_numbers dtype = stored_numbers::float32;
-    sum_integers sums = sum_integers::int64;  ///< of gradients: int64, one scale per tensor, or int32, one per row in half the memory
-    bool skip_not_finite = false;             ///< true: a step with a gradient that is not finite is committed as skipped
+    stored_numbers state = stored_numbers::float32;  ///< of the optimizer: parameters and moments
+    sum_integers sums = sum_integers::int64;         ///< of gradients: int64, one scale per tensor, or int32, one per row in half the memory
+    bool skip_not_finite = false;                    ///< true: a step with a gradient that is not finite is committed as skipped
 };
 
 struct optimizer_config {
@@ -149,8 +150,10 @@ struct run_config {
 /// Which dtype plays which part. @pre check finds no fault
 constexpr dtype_policy policy_of(run_config const& config)
 {
-    bool const in_rows = config.train.sums == sum_integers::int32;
-    return config.train.dtype == stored_numbers::brain_float16 ? (in_rows ? bf16_i32 : bf16) : in_rows ? fp32_i32 : fp32;
+    auto const type_of = [](stored_numbers kept) { return kept == stored_numbers::brain_float16 ? dtype::bf16 : dtype::f32; };
+    return {.storage = type_of(config.train.dtype),
+            .accumulate = config.train.sums == sum_integers::int32 ? dtype::i32 : dtype::i64,
+            .master = type_of(config.train.state)};
 }
 
 /// How many items (slices of microbatches) a message may have to tell apart.

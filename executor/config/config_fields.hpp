@@ -95,8 +95,9 @@ void for_each_field(Config& c, Visit&& visit)
           "Shards of the model's width: heads, columns of the MLP, rows of the token table. Decides the bits.");
     visit("train.eval_every", c.train.eval_every, at_least(0), "Steps between evaluations. 0 = only after the last step.");
     visit("train.eval_microbatches", c.train.eval_microbatches, between(1, 1 << 20), "Microbatches per evaluation.");
-    visit("train.dtype", c.train.dtype, field_limits{},
-          "Type of parameters, activations and messages. bf16 needs run.device = \"cuda\". The optimizer's state is fp32.");
+    visit("train.dtype", c.train.dtype, field_limits{}, "Type of parameters, activations and messages. bf16 needs run.device = \"cuda\".");
+    visit("train.state", c.train.state, field_limits{},
+          "Type of the optimizer's parameters and moments. bf16 needs train.dtype = \"bf16\", takes half the memory, and is rounded stochastically.");
     visit("train.sums", c.train.sums, field_limits{}, "Integers for exact gradient sums. int32 has a scale per row and takes half the memory.");
     visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "Skip a step whose gradient is not finite, instead of stopping.");
 

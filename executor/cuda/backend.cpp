@@ -69,9 +69,17 @@ cudaDeviceProp properties_of(int device)
 template <dtype_policy Policy>
 class device_backend final : public compute_backend {
 public:
-    device_backend(int device, device_ways const& ways) : device_{device}, ways_{ways}, queue_{own_, messages_, cores_of(ways), order_of(ways)} {}
+    device_backend(int device, dtype state, device_ways const& ways)
+        : device_{device}, state_{state}, ways_{ways}, queue_{own_, messages_, cores_of(ways), order_of(ways)}
+    {
+    }
 
-    dtype_policy policy() const override { return Policy; }
+    dtype_policy policy() const override
+    {
+        auto all = Policy;
+        all.master = state_;
+        return all;
+    }
     std::string products() const override { return fmt::format("cuBLASLt {}, one sequence of terms", products::version()); }
     std::string kernels() const override
     {
@@ -150,32 +158,17 @@ public:
         return bytes{static_cast<std::int64_t>(free)};
     }
 
-    void update(std::span<adamw_arguments<bf16> const> tensors) override
+    void update(std::span<tensor_update const> tensors) override
     {
         if (tensors.empty()) {
             return;
         }
-        std::vector<adamw_tensor<plain>> list;
-        std::vector<std::int64_t> counts;
-        for (auto const& t : tensors) {
-            list.push_back({.count = t.count,
-                            .master = t.master,
-                            .first_moment = t.first_moment,
-                            .second_moment = t.second_moment,
-                            .gradient = t.gradient,
-                            .weight_decay = static_cast<float>(t.weight_decay)});
-            if constexpr (Policy.storage == dtype::bf16) {
-                list.back().parameter = t.parameter;
+        if constexpr (Policy.storage == dtype::bf16) {
+            if (state_ == dtype::bf16) {
+                return update_list<bf16_state>(tensors, [](state_array& values) { return values.bfloats().data(); });
             }
-            counts.push_back(t.count);
         }
-        auto const first = first_blocks(counts);
-        auto const factors = definition::factors_of<float>(tensors.front());
-        adamw_list<plain>(queue_.in_order(), {.tensor_count = std::ssize(list),
-                                              .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
-                                              .first_block = queue_.copied(device_queue::place::blocks, std::span{first}),
-                                              .blocks = first.back(),
-                                              .factors = queue_.copied(device_queue::place::factors, std::span{&factors, 1})});
+        update_list<plain>(tensors, [](state_array& values) { return values.floats().data(); });
     }
 
     void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) override
@@ -233,6 +226,34 @@ public:
     }
 
 private:
+    /// @param values where the numbers of an array are, in the type that they have in the list
+    template <dtype_policy Kept, class Values>
+    void update_list(std::span<tensor_update const> tensors, Values const& values)
+    {
+        std::vector<adamw_tensor<Kept>> list;
+        std::vector<std::int64_t> counts;
+        for (auto const& t : tensors) {
+            list.push_back({.count = t.count,
+                            .master = values(*t.master),
+                            .first_moment = values(*t.first_moment),
+                            .second_moment = values(*t.second_moment),
+                            .gradient = t.gradient,
+                            .weight_decay = static_cast<float>(t.weight_decay),
+                            .rounding = t.rounding});
+            if constexpr (Kept.storage == dtype::bf16) {
+                list.back().parameter = t.stored;
+            }
+            counts.push_back(t.count);
+        }
+        auto const first = first_blocks(counts);
+        auto const factors = definition::factors_of<float>(tensors.front());
+        adamw_list<Kept>(queue_.in_order(), {.tensor_count = std::ssize(list),
+                                             .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
+                                             .first_block = queue_.copied(device_queue::place::blocks, std::span{first}),
+                                             .blocks = first.back(),
+                                             .factors = queue_.copied(device_queue::place::factors, std::span{&factors, 1})});
+    }
+
     void fetch_sums()
     {
         auto const count = first_block_.size() - 1;
@@ -261,6 +282,7 @@ private:
     }
 
     int device_;
+    dtype state_;  ///< what the optimizer keeps
     device_ways ways_;
     std::int64_t workspace_ = 0;  ///< of what was chosen
     memory_of_the_device own_{"cudaMalloc"};
@@ -340,17 +362,13 @@ std::unique_ptr<compute_backend> make_backend(dtype_policy policy, int rank_on_n
             throw exit_error{exit_code::environment, fmt::format("run.attention is cudnn, but {}", cudnn.error_if_none)};
         }
     }
-    if (policy == bf16) {
-        return std::make_unique<device_backend<bf16>>(device, ways);
+    auto const make = [&]<dtype_policy Computed>() { return std::make_unique<device_backend<Computed>>(device, policy.master, ways); };
+    bool const in_rows = policy.accumulate == dtype::i32;
+    if (policy == bf16 || policy == bf16_i32 || policy == bf16_state || policy == bf16_i32_state) {
+        return in_rows ? std::unique_ptr<compute_backend>{make.operator()<bf16_i32>()} : make.operator()<bf16>();
     }
-    if (policy == bf16_i32) {
-        return std::make_unique<device_backend<bf16_i32>>(device, ways);
-    }
-    if (policy == fp32_i32) {
-        return std::make_unique<device_backend<fp32_i32>>(device, ways);
-    }
-    expects(policy == fp32, "a device trains in fp32 or bf16, with sums in 64 or 32 bits");
-    return std::make_unique<device_backend<fp32>>(device, ways);
+    expects(policy == fp32 || policy == fp32_i32, "a device trains in fp32 or bf16, with sums in 64 or 32 bits, and keeps a state in bf16 in bf16 alone");
+    return in_rows ? std::unique_ptr<compute_backend>{make.operator()<fp32_i32>()} : make.operator()<fp32>();
 }
 
 found_cudnn find_cudnn()

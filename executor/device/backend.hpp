@@ -16,6 +16,7 @@
 
 #include "executor/device/device_stream.hpp"
 #include "executor/device/memory.hpp"
+#include "executor/device/state_array.hpp"
 #include "kernels/adamw/adamw.hpp"
 #include "kernels/digest/digest.hpp"
 #include "kernels/exact/exact.hpp"
@@ -29,6 +30,24 @@ namespace rheo::inline v0 {
 
 class resident_state;
 class stage;
+
+/// The update of a tensor, in the backend's own memory.
+struct tensor_update {
+    std::int64_t count;
+    state_array* master;  ///< the parameter; in: before, out: after
+    state_array* first_moment;
+    state_array* second_moment;
+    float const* gradient;           ///< [count], the reduced plain sum
+    bfloat16* stored = nullptr;      ///< [count], what stages read, where that is not the master itself
+    random_stream rounding{};        ///< of a state in bfloat16
+    double gradient_multiplier = 1;  ///< 1 / target tokens x clip factor
+    double learning_rate;
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+    double epsilon = 1e-8;
+    double weight_decay = 0;
+    std::int64_t step;  ///< counts committed updates, this one included: 1, 2, ...
+};
 
 class compute_backend {
 public:
@@ -87,7 +106,7 @@ public:
     /// What is stored of a parameter, where that is not the parameter itself.
     virtual void store(std::span<float const> parameter, std::span<bfloat16> stored) = 0;
     /// One step of many tensors, with the same scalars but for the weight decay; writes what is stored of each, too.
-    virtual void update(std::span<adamw_arguments<bf16> const> tensors) = 0;
+    virtual void update(std::span<tensor_update const> tensors) = 0;
     /// The sums of squares of these are among those that sums_of_squares() gives next. The same bits on every backend.
     virtual void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
     /// All that were added since the last call, in that order. Waits.

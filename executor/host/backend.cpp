@@ -44,14 +44,14 @@ void host_backend::store(std::span<float const> parameter, std::span<bfloat16> s
     std::transform(parameter.begin(), parameter.begin() + static_cast<std::ptrdiff_t>(stored.size()), stored.begin(), [](float p) { return bfloat16{p}; });
 }
 
-void host_backend::update(std::span<adamw_arguments<bf16> const> tensors)
+void host_backend::update(std::span<tensor_update const> tensors)
 {
     for (auto const& t : tensors) {
-        expects(t.parameter == nullptr, "the host stores parameters as they are");
+        expects(t.stored == nullptr, "the host stores parameters as they are");
         host::adamw(pool_, {.count = t.count,
-                            .master = t.master,
-                            .first_moment = t.first_moment,
-                            .second_moment = t.second_moment,
+                            .master = t.master->floats().data(),
+                            .first_moment = t.first_moment->floats().data(),
+                            .second_moment = t.second_moment->floats().data(),
                             .gradient = t.gradient,
                             .gradient_multiplier = t.gradient_multiplier,
                             .learning_rate = t.learning_rate,

@@ -183,9 +183,9 @@ struct stage_on<Kernels>::pass {
         }
         auto const& tensor = self.state_->tensor(t);
         if constexpr (std::is_same_v<storage, float>) {
-            return tensor.parameter.data();
+            return tensor.parameter.floats().data();
         } else {
-            return tensor.stored.data();
+            return tensor.in_bf16();
         }
     }
     /// @param first_row the row of the item that is the first of the call

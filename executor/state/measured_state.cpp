@@ -12,6 +12,7 @@ bytes size_of_array(array<T> const& values)
 {
     return {static_cast<std::int64_t>(values.size() * sizeof(T))};
 }
+bytes size_of_array(state_array const& values) { return {static_cast<std::int64_t>(values.size_bytes())}; }
 
 }  // namespace
 

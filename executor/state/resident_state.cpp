@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <utility>
 
 #include <range/v3/view/zip.hpp>
@@ -26,8 +27,15 @@ constexpr float first_largest = 0x1p-4F;
 
 tensor_values values_of(compute_backend& backend, tensor_storage const& storage)
 {
-    auto const copy = [&](array<float> const& from) { return copied_from(backend, from.data(), from.size()); };
+    auto const copy = [&](state_array const& from) {
+        return from.type() == dtype::bf16 ? floats_from(backend, from.data(), from.size()) : copied_from(backend, from.floats().data(), from.size());
+    };
     return {copy(storage.parameter), copy(storage.first_moment), copy(storage.second_moment)};
+}
+
+tensor_storage empty_storage(memory& where, dtype type)
+{
+    return {state_array{where, type}, state_array{where, type}, state_array{where, type}, array<bfloat16>{where}};
 }
 
 tensor_storage& resident_state::add(tensor_id t)
@@ -35,8 +43,11 @@ tensor_storage& resident_state::add(tensor_id t)
     auto const count = static_cast<std::size_t>(elements(info(t).shape));
     auto& where = backend_->own();
     auto& entry = tensors_[at(t)];
-    entry = std::make_unique<tensor_storage>(tensor_storage{{where, count}, {where, count}, {where, count}, array<bfloat16>{where}});
-    if (backend_->policy().storage == dtype::bf16) {
+    entry = std::make_unique<tensor_storage>(empty_storage(where, backend_->policy().master));
+    for (auto* const values : {&entry->parameter, &entry->first_moment, &entry->second_moment}) {
+        values->resize(count);
+    }
+    if (stores_apart()) {
         entry->stored.resize(count);
     }
     return *entry;
@@ -45,9 +56,15 @@ tensor_storage& resident_state::add(tensor_id t)
 void resident_state::put(tensor_id t, tensor_values const& values)
 {
     auto& storage = add(t);
-    auto const fill = [&](array<float>& to, std::vector<float> const& from) {
+    std::deque<std::vector<bfloat16>> rounded;  // live until they are copied
+    auto const fill = [&](state_array& to, std::vector<float> const& from) {
         expects(from.size() == to.size(), "the values of a tensor have its shape");
-        backend_->copy(to.data(), from.data(), from.size() * sizeof(float));
+        if (to.type() == dtype::bf16) {
+            auto const& nearest = rounded.emplace_back(from.begin(), from.end());
+            backend_->copy(to.data(), nearest.data(), to.size_bytes());
+        } else {
+            backend_->copy(to.data(), from.data(), to.size_bytes());
+        }
     };
     fill(storage.parameter, values.parameter);
     fill(storage.first_moment, values.first_moment);
@@ -61,7 +78,7 @@ void resident_state::put(tensor_id t, tensor_storage&& arrived, committed_roles 
     auto& where = backend_->own();
     auto& entry = tensors_[at(t)];
     if (entry == nullptr) {
-        entry = std::make_unique<tensor_storage>(tensor_storage{array<float>{where}, array<float>{where}, array<float>{where}, array<bfloat16>{where}});
+        entry = std::make_unique<tensor_storage>(empty_storage(where, backend_->policy().master));
     }
     if (has_role(roles, tensor_role::second_moment)) {
         entry->first_moment = std::move(arrived.first_moment);
@@ -71,7 +88,7 @@ void resident_state::put(tensor_id t, tensor_storage&& arrived, committed_roles 
         return;
     }
     entry->parameter = std::move(arrived.parameter);
-    if (backend_->policy().storage == dtype::bf16) {
+    if (stores_apart()) {
         entry->stored.resize(entry->parameter.size());
         stored(t);
         backend_->wait();
@@ -92,7 +109,7 @@ void resident_state::drop_moments(tensor_id t)
 void resident_state::stored(tensor_id t)
 {
     if (auto& storage = tensor(t); !storage.stored.empty()) {
-        backend_->store(storage.parameter, storage.stored);
+        backend_->store(storage.parameter.floats(), {storage.stored.data(), storage.stored.size()});
     }
 }
 
@@ -216,10 +233,10 @@ state_digest resident_state::digest(tensor_id t) const
 {
     auto const& storage = tensor(t);
     std::vector<digest_arguments> all;
-    auto const add = [&](tensor_role role, array<float> const& values) {
+    auto const add = [&](tensor_role role, state_array const& values) {
         for (auto const& where : strided_runs_of(info(t))) {
             if (!values.empty()) {
-                all.push_back({.key = digest_key(parameter_name(info(t)), role), .where = where, .values = values.data()});
+                all.push_back({.key = digest_key(parameter_name(info(t)), role), .where = where, .values = values.data(), .type = values.type()});
             }
         }
     };
@@ -243,19 +260,27 @@ void initialise(resident_state& state, tensor_id t, std::uint64_t seed)
     auto& storage = state.add(t);
     auto const& info = state.info(t);
     auto const& initial = info.initial;
+    auto& backend = state.backend();
+    bool const rounds = storage.parameter.type() == dtype::bf16;
+    array<float> drawn{backend.own(), rounds ? storage.parameter.size() : 0};
+    auto* const values = rounds ? drawn.data() : storage.parameter.floats().data();
     if (initial.deviation == 0) {
-        state.backend().initialise(initialise_constant_arguments<>{
-            .count = static_cast<std::int64_t>(storage.parameter.size()), .value = initial.mean, .values = storage.parameter.data()});
+        backend.initialise(
+            initialise_constant_arguments<>{.count = static_cast<std::int64_t>(storage.parameter.size()), .value = initial.mean, .values = values});
     } else {
         for_each_run(info, [&](element_run const& run) {
-            state.backend().initialise(initialise_normal_arguments<>{.seed = seed,
-                                                                     .tensor = info.part.parameter.empty() ? t : info.part.number,
-                                                                     .first = run.in_parameter,
-                                                                     .count = run.count,
-                                                                     .mean = initial.mean,
-                                                                     .deviation = initial.deviation,
-                                                                     .values = storage.parameter.data() + run.own});
+            backend.initialise(initialise_normal_arguments<>{.seed = seed,
+                                                             .tensor = info.part.parameter.empty() ? t : info.part.number,
+                                                             .first = run.in_parameter,
+                                                             .count = run.count,
+                                                             .mean = initial.mean,
+                                                             .deviation = initial.deviation,
+                                                             .values = values + run.own});
         });
+    }
+    if (rounds) {
+        backend.store({drawn.data(), drawn.size()}, storage.parameter.bfloats());
+        backend.wait();  // before what was drawn is given back
     }
     state.stored(t);
 }

@@ -27,11 +27,17 @@ struct tensor_values {
 
 /// A tensor where kernels reach it.
 struct tensor_storage {
-    array<float> parameter;
-    array<float> first_moment;
-    array<float> second_moment;
-    array<bfloat16> stored;  ///< the parameter as stages read it, where that is bfloat16
+    state_array parameter;
+    state_array first_moment;
+    state_array second_moment;
+    array<bfloat16> stored;  ///< the parameter as stages read it in bfloat16, where it is not kept so
+
+    /// What stages in bfloat16 read.
+    bfloat16 const* in_bf16() const { return parameter.type() == dtype::bf16 ? parameter.bfloats().data() : stored.data(); }
 };
+
+/// One with nothing in it.
+tensor_storage empty_storage(memory& where, dtype type);
 
 /// A copy. Waits.
 tensor_values values_of(compute_backend& backend, tensor_storage const& storage);
@@ -124,6 +130,8 @@ private:
         auto const& held = tensors_[at(t)];
         return held != nullptr && !(role == tensor_role::parameter ? held->parameter : held->second_moment).empty();
     }
+    /// Stages read another type than is kept.
+    bool stores_apart() const { return backend_->policy().storage != backend_->policy().master; }
     using row_states = std::vector<std::vector<row_sum_state>>;
     void begin(gradient_accumulator& sums, tensor_id t, row_states& sources);
 

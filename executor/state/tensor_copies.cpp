@@ -27,7 +27,7 @@ constexpr std::size_t wished_message = std::size_t{1} << 20U;
 /// Digests join the last message of a stream where that is short; a long one is sent from where it lies, without them.
 constexpr std::size_t short_message = std::size_t{64} << 10U;
 
-array<float>& values_in(tensor_storage& storage, tensor_role role)
+state_array& values_in(tensor_storage& storage, tensor_role role)
 {
     return role == tensor_role::parameter ? storage.parameter : role == tensor_role::first_moment ? storage.first_moment : storage.second_moment;
 }
@@ -124,15 +124,12 @@ private:
 
     void add(detail::local_arrays& arrays, tensor_id t, tensor_storage& storage)
     {
-        auto const columns = static_cast<std::ptrdiff_t>(of_.tensors[at(t)].shape.columns * static_cast<std::int64_t>(sizeof(float)));
         for (auto const role : copied_roles) {
             if (has_role(roles_of(t), role)) {
-                arrays.add(t, role,
-                           {whole(plan_.tensors[at(t)].shape),
-                            reinterpret_cast<std::byte*>(values_in(storage, role).data()),
-                            {columns, sizeof(float)},
-                            sizeof(float),
-                            arrays_++});
+                auto& values = values_in(storage, role);
+                auto const element = static_cast<std::ptrdiff_t>(values.element_bytes());
+                auto const row = static_cast<std::ptrdiff_t>(of_.tensors[at(t)].shape.columns) * element;
+                arrays.add(t, role, {whole(plan_.tensors[at(t)].shape), values.data(), {row, element}, values.element_bytes(), arrays_++});
             }
         }
     }
@@ -146,10 +143,10 @@ private:
                 auto const size = [&](tensor_role role) {
                     return has_role(roles_of(t.tensor), role) ? static_cast<std::size_t>(elements(of_.tensors[at(t.tensor)].shape)) : 0;
                 };
-                auto const moments = size(tensor_role::second_moment);
-                auto& mine =
-                    arrivals_.emplace(t.tensor, arrival{{{where, size(tensor_role::parameter)}, {where, moments}, {where, moments}, array<bfloat16>{where}}})
-                        .first->second;
+                auto& mine = arrivals_.emplace(t.tensor, arrival{empty_storage(where, state_.backend().policy().master)}).first->second;
+                for (auto const role : copied_roles) {
+                    values_in(mine.values, role).resize(size(role));
+                }
                 mine.transfers = transfers_of_.at(t.tensor);
                 add(wanted_, t.tensor, mine.values);
             }
@@ -199,7 +196,7 @@ private:
         auto const t = box.of->tensor;
         bool const comes = box.of->to == self_;
         auto& storage = comes ? arrivals_.at(t).values : state_.tensor(own(t));
-        auto const place = box.user - reinterpret_cast<std::byte*>(values_in(storage, box.role).data());
+        auto const place = box.user - values_in(storage, box.role).data();
         auto size = box.box.element_bytes;
         for (std::size_t d = 0; d < box.box.dimensions; ++d) {
             size *= static_cast<std::size_t>(box.box.extent[d]);

@@ -85,8 +85,9 @@ std::vector<fingerprint_line> fingerprint_of(model_description const& model, run
                                   optimizer.weight_decay, optimizer.clip_norm)},
         {"steps that are not finite", train.skip_not_finite ? "skipped" : "an error"},
         {"dtypes",
-         fmt::format("{}, exact {} sums{}", backend.policy().storage == dtype::f32 ? "fp32" : "bf16",
-                     backend.policy().accumulate == dtype::i32 ? "int32" : "int64", backend.policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
+         fmt::format("{}{}, exact {} sums{}", backend.policy().storage == dtype::f32 ? "fp32" : "bf16",
+                     backend.policy().master == dtype::bf16 ? " with a state in bf16" : "", backend.policy().accumulate == dtype::i32 ? "int32" : "int64",
+                     backend.policy().accumulate == dtype::i32 ? " with a scale per row" : "")},
         {"BLAS", backend.products()},
         {"kernels", backend.kernels()},
     };

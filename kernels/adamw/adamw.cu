@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/adamw/adamw.hpp"
 
+#include <array>
+#include <bit>
+#include <type_traits>
+
 #include "kernels/cuda/pieces.cuh"
 #include "kernels/cuda/policy.hpp"
 #include "kernels/cuda/reduce.cuh"
@@ -13,83 +17,128 @@ namespace {
 constexpr int threads = 256;
 static_assert(threads * items_per_thread * chunk_size<float> == norm_block, "a block of threads is a block of the norm");
 
-/// Four numbers as they are stored: 16 bytes of float, 8 of bfloat16.
-template <class T, bool Whole>
-__device__ void store_cast(T* run, std::int64_t count, std::int64_t at, float const (&values)[chunk_size<float>])
+constexpr int four = chunk_size<float>;
+
+/// Four numbers as they are kept: 16 bytes of float, 8 of bfloat16. Beyond the tensor they are zero.
+template <bool Whole, class T>
+__device__ void load_four(float (&values)[four], T const* run, std::int64_t count, std::int64_t at)
 {
-    constexpr int size = chunk_size<float>;
+    if constexpr (sizeof(T) == 4) {
+        auto const all = load<Whole>(run, count, at);
+        for (int e = 0; e < four; ++e) {
+            values[e] = all.at(e);
+        }
+    } else if constexpr (Whole) {
+        auto const bits = at * four < count ? *reinterpret_cast<uint2 const*>(run + at * four) : uint2{};
+        unsigned const words[] = {bits.x << 16, bits.x & 0xffff0000U, bits.y << 16, bits.y & 0xffff0000U};
+        for (int e = 0; e < four; ++e) {
+            values[e] = std::bit_cast<float>(words[e]);
+        }
+    } else {
+        for (int e = 0; e < four; ++e) {
+            values[e] = at * four + e < count ? static_cast<float>(run[at * four + e]) : 0.0F;
+        }
+    }
+}
+
+template <bool Whole, class T>
+__device__ void store_four(T* run, std::int64_t count, std::int64_t at, T const (&values)[four])
+{
     if constexpr (sizeof(T) == 4) {
         store<Whole>(run, count, at, packed<float>(values));
     } else if constexpr (Whole) {
-        if (at * size < count) {
-            __stwb(reinterpret_cast<uint2*>(run + at * size), uint2{two_bfloat16(values[0], values[1]), two_bfloat16(values[2], values[3])});
+        auto const pair = [&](int e) { return static_cast<unsigned>(values[e].bits()) | static_cast<unsigned>(values[e + 1].bits()) << 16; };
+        if (at * four < count) {
+            __stwb(reinterpret_cast<uint2*>(run + at * four), uint2{pair(0), pair(2)});
         }
     } else {
-        for (int e = 0; e < size; ++e) {
-            if (at * size + e < count) {
-                run[at * size + e] = static_cast<T>(values[e]);
+        for (int e = 0; e < four; ++e) {
+            if (at * four + e < count) {
+                run[at * four + e] = values[e];
             }
         }
     }
 }
 
-template <class T, bool Whole>
-__device__ void update(adamw_tensor<policy_storing<T>> const& t, adamw_factors<float> const& factors, std::int64_t block)
+template <bool Whole>
+__device__ void store_nearest(bfloat16* run, std::int64_t count, std::int64_t at, float const (&values)[four])
 {
-    constexpr int size = chunk_size<float>;
-    for (int k = 0; k < items_per_thread; ++k) {
-        std::int64_t const at = (block * items_per_thread + k) * threads + threadIdx.x;
-        auto const master = load<Whole>(t.master, t.count, at);
-        auto const first = load<Whole>(t.first_moment, t.count, at);
-        auto const second = load<Whole>(t.second_moment, t.count, at);
-        float g[size] = {};
-        if (t.gradient != nullptr) {
-            auto const gradient = load<Whole>(t.gradient, t.count, at);
-            for (int e = 0; e < size; ++e) {
-                g[e] = gradient.at(e);
+    if constexpr (Whole) {
+        if (at * four < count) {
+            __stwb(reinterpret_cast<uint2*>(run + at * four), uint2{two_bfloat16(values[0], values[1]), two_bfloat16(values[2], values[3])});
+        }
+    } else {
+        for (int e = 0; e < four; ++e) {
+            if (at * four + e < count) {
+                run[at * four + e] = static_cast<bfloat16>(values[e]);
             }
         }
-        float p[size];
-        float m[size];
-        float v[size];
-        for (int e = 0; e < size; ++e) {
-            std::int64_t const i = at * size + e;
+    }
+}
+
+/// What the optimizer keeps in Master, and stages read in T.
+template <class T, class Master>
+inline constexpr dtype_policy policy_keeping = std::is_same_v<Master, bfloat16> ? bf16_state : policy_storing<T>;
+
+template <class T, class Master, bool Whole>
+__device__ void update(adamw_tensor<policy_keeping<T, Master>> const& t, adamw_factors<float> const& factors, std::int64_t block)
+{
+    for (int k = 0; k < items_per_thread; ++k) {
+        std::int64_t const at = (block * items_per_thread + k) * threads + threadIdx.x;
+        float p[four];
+        float m[four];
+        float v[four];
+        float g[four] = {};
+        load_four<Whole>(p, t.master, t.count, at);
+        load_four<Whole>(m, t.first_moment, t.count, at);
+        load_four<Whole>(v, t.second_moment, t.count, at);
+        if (t.gradient != nullptr) {
+            load_four<Whole>(g, t.gradient, t.count, at);
+        }
+        Master kept[four];
+        Master first[four];
+        Master second[four];
+        std::array<std::uint32_t, 4> words{};
+        for (int e = 0; e < four; ++e) {
+            std::int64_t const i = at * four + e;
             if (t.sums != nullptr && i < t.count) {
                 g[e] = t.gradient != nullptr ? g[e] : value_of(t.sums[i], t.scale_log2);
                 t.sums[i] = 0;
             }
-            p[e] = master.at(e);
-            m[e] = first.at(e);
-            v[e] = second.at(e);
             definition::adamw_element(factors, t.weight_decay, g[e], m[e], v[e], p[e]);
+            if (std::is_same_v<Master, bfloat16> && e % 2 == 0) {
+                words = definition::rounding_words(t.rounding, i);
+            }
+            definition::write_element(words, i, p[e], m[e], v[e], kept[e], first[e], second[e]);
         }
-        store<Whole>(t.master, t.count, at, packed<float>(p));
-        store<Whole>(t.first_moment, t.count, at, packed<float>(m));
-        store<Whole>(t.second_moment, t.count, at, packed<float>(v));
+        store_four<Whole>(t.master, t.count, at, kept);
+        store_four<Whole>(t.first_moment, t.count, at, first);
+        store_four<Whole>(t.second_moment, t.count, at, second);
         if (t.parameter != nullptr) {
-            store_cast<T, Whole>(t.parameter, t.count, at, p);
+            if constexpr (std::is_same_v<T, Master>) {
+                store_four<Whole>(t.parameter, t.count, at, kept);
+            } else {
+                store_nearest<Whole>(t.parameter, t.count, at, kept);
+            }
         }
     }
 }
 
-template <class T>
-__global__ void __launch_bounds__(threads) step(adamw_list_arguments<policy_storing<T>> a)
+template <class T, class Master>
+__global__ void __launch_bounds__(threads) step(adamw_list_arguments<policy_keeping<T, Master>> a)
 {
     auto const n = piece_of(blockIdx.x, a.first_block, a.tensor_count);
     auto const t = a.tensors[n];
     auto const factors = *a.factors;
     auto const block = blockIdx.x - a.first_block[n];
     // the pointers are known on the device alone, so the choice is made here, by all threads of the block alike
-    bool const whole = t.count % chunk_size<float> == 0 &&
-                       (reinterpret_cast<std::uintptr_t>(t.master) | reinterpret_cast<std::uintptr_t>(t.first_moment) |
-                        reinterpret_cast<std::uintptr_t>(t.second_moment) | reinterpret_cast<std::uintptr_t>(t.gradient)) %
-                               16 ==
-                           0 &&
-                       reinterpret_cast<std::uintptr_t>(t.parameter) % (4 * sizeof(T)) == 0;
+    auto const lies_whole = [](auto const* run) { return reinterpret_cast<std::uintptr_t>(run) % (four * sizeof(*run)) == 0; };
+    bool const whole = t.count % four == 0 && lies_whole(t.master) && lies_whole(t.first_moment) && lies_whole(t.second_moment) && lies_whole(t.gradient) &&
+                       lies_whole(t.parameter);
     if (whole) {
-        update<T, true>(t, factors, block);
+        update<T, Master, true>(t, factors, block);
     } else {
-        update<T, false>(t, factors, block);
+        update<T, Master, false>(t, factors, block);
     }
 }
 
@@ -152,7 +201,7 @@ __global__ void __launch_bounds__(warp_size) add_blocks(sums_of_blocks_arguments
 template <dtype_policy Policy>
 void adamw_list(stream queue, adamw_list_arguments<Policy> const& a)
 {
-    launch(queue, {.grid = blocks_for(a.blocks, 1), .block = threads}, step<storage_t<Policy>>, a);
+    launch(queue, {.grid = blocks_for(a.blocks, 1), .block = threads}, step<storage_t<Policy>, master_t<Policy>>, a);
 }
 
 void sums_of_squares_by_block(stream queue, gradient_norm_list_arguments const& a)
@@ -173,5 +222,6 @@ void sums_of_blocks(stream queue, sums_of_blocks_arguments const& a)
 
 template void adamw_list(stream, adamw_list_arguments<fp32> const&);
 template void adamw_list(stream, adamw_list_arguments<bf16> const&);
+template void adamw_list(stream, adamw_list_arguments<bf16_state> const&);
 
 }  // namespace rheo::inline v0::cuda

@@ -6,14 +6,17 @@
 // of the step, times the clip factor) is applied here. Scalars of the step are worked out in double, with
 // products in place of pow, so that they do not depend on a mathematics library.
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/exact_sum.hpp"
+#include "rheo/tensor/random.hpp"
 
 namespace rheo::inline v0 {
 
@@ -23,8 +26,9 @@ struct adamw_arguments {
     master_t<Policy>* master;                // [count], the parameter; in: before, out: after
     master_t<Policy>* first_moment;          // [count]
     master_t<Policy>* second_moment;         // [count]
-    master_t<Policy> const* gradient;        // [count], the reduced plain sum
+    compute_t<Policy> const* gradient;       // [count], the reduced plain sum
     storage_t<Policy>* parameter = nullptr;  // [count], a storage copy of master to write, or null
+    random_stream rounding{};                ///< by which a master of fewer bits than are computed with is rounded
     double gradient_multiplier = 1;          ///< 1 / target tokens x clip factor
     double learning_rate;
     double beta1 = 0.9;
@@ -38,17 +42,18 @@ struct adamw_arguments {
 template <dtype_policy Policy = fp32>
 struct adamw_tensor {
     std::int64_t count;
-    master_t<Policy>* master;                    // [count], the parameter; in: before, out: after
-    master_t<Policy>* first_moment;              // [count]
-    master_t<Policy>* second_moment;             // [count]
-    master_t<Policy> const* gradient = nullptr;  // [count], the reduced plain sum
-    std::int64_t* sums = nullptr;                // [count], zero afterwards; or null
-    int scale_log2 = 0;                          ///< of the sums
-    storage_t<Policy>* parameter = nullptr;      // [count], a storage copy of master to write, or null
-    master_t<Policy> weight_decay = 0;
+    master_t<Policy>* master;                     // [count], the parameter; in: before, out: after
+    master_t<Policy>* first_moment;               // [count]
+    master_t<Policy>* second_moment;              // [count]
+    compute_t<Policy> const* gradient = nullptr;  // [count], the reduced plain sum
+    std::int64_t* sums = nullptr;                 // [count], zero afterwards; or null
+    int scale_log2 = 0;                           ///< of the sums
+    storage_t<Policy>* parameter = nullptr;       // [count], a storage copy of master to write, or null
+    compute_t<Policy> weight_decay = 0;
+    random_stream rounding{};  ///< by which a master of fewer bits than are computed with is rounded
 };
 
-/// What the tensors of an update share, as numbers of the master type; see factors_of.
+/// What the tensors of an update share, as numbers of the type that is computed in; see factors_of.
 template <class Master>
 struct adamw_factors {
     Master multiplier, beta1, one_less_beta1, beta2, one_less_beta2, correction1, correction2, epsilon, rate;
@@ -61,10 +66,10 @@ struct adamw_factors {
 template <dtype_policy Policy = fp32>
 struct adamw_list_arguments {
     std::int64_t tensor_count;
-    adamw_tensor<Policy> const* tensors;             // [tensor_count]
-    std::int64_t const* first_block;                 // [tensor_count + 1], see first_blocks
-    std::int64_t blocks;                             ///< the last of first_block
-    adamw_factors<master_t<Policy>> const* factors;  // [1]
+    adamw_tensor<Policy> const* tensors;              // [tensor_count]
+    std::int64_t const* first_block;                  // [tensor_count + 1], see first_blocks
+    std::int64_t blocks;                              ///< the last of first_block
+    adamw_factors<compute_t<Policy>> const* factors;  // [1]
 };
 
 /// The sum of squares of a tensor's gradient: one double, over blocks of norm_block elements added in order.
@@ -137,13 +142,53 @@ constexpr void adamw_element(adamw_factors<Master> const& f, Master weight_decay
     parameter -= f.rate * change;
 }
 
+/// The random bits of two neighbours, of which `index` is one: 16 for each value that is written.
+constexpr std::array<std::uint32_t, 4> rounding_words(random_stream const& stream, std::int64_t index)
+{
+    auto const pair = static_cast<std::uint64_t>(index) / 2;
+    return philox({static_cast<std::uint32_t>(pair), static_cast<std::uint32_t>(pair >> 32), stream.high[0], stream.high[1]}, stream.key);
+}
+
+/// A step's numbers of an element as they are written. In bfloat16 they are rounded stochastically: small changes of a large number would be lost otherwise.
+template <class Master, class Compute>
+constexpr void write_element(std::array<std::uint32_t, 4> const& words, std::int64_t index, Compute parameter, Compute first, Compute second, Master& to,
+                             Master& to_first, Master& to_second)
+{
+    if constexpr (std::is_same_v<Master, bfloat16>) {
+        auto const mine = static_cast<std::size_t>(index % 2 * 2);
+        to = stochastically_rounded(parameter, words[mine]);
+        to_first = stochastically_rounded(first, words[mine] >> 16);
+        to_second = stochastically_rounded(second, words[mine + 1]);
+    } else {
+        to = parameter;
+        to_first = first;
+        to_second = second;
+    }
+}
+
+/// One element's step, read and written where it lies.
+template <class Master, class Compute>
+constexpr void adamw_element_at(adamw_factors<Compute> const& f, Compute weight_decay, Compute gradient, random_stream const& rounding, std::int64_t index,
+                                Master& first, Master& second, Master& parameter)
+{
+    auto m = static_cast<Compute>(first);
+    auto v = static_cast<Compute>(second);
+    auto p = static_cast<Compute>(parameter);
+    adamw_element(f, weight_decay, gradient, m, v, p);
+    std::array<std::uint32_t, 4> words{};
+    if constexpr (std::is_same_v<Master, bfloat16>) {
+        words = rounding_words(rounding, index);
+    }
+    write_element(words, index, p, m, v, parameter, first, second);
+}
+
 template <dtype_policy Policy>
 void adamw(adamw_arguments<Policy> const& a)
 {
-    using master = master_t<Policy>;
-    auto const factors = factors_of<master>(a);
+    using compute = compute_t<Policy>;
+    auto const factors = factors_of<compute>(a);
     for (std::int64_t i = 0; i < a.count; ++i) {
-        adamw_element(factors, static_cast<master>(a.weight_decay), a.gradient[i], a.first_moment[i], a.second_moment[i], a.master[i]);
+        adamw_element_at(factors, static_cast<compute>(a.weight_decay), a.gradient[i], a.rounding, i, a.first_moment[i], a.second_moment[i], a.master[i]);
         if (a.parameter != nullptr) {
             a.parameter[i] = static_cast<storage_t<Policy>>(a.master[i]);
         }
@@ -153,12 +198,11 @@ void adamw(adamw_arguments<Policy> const& a)
 template <dtype_policy Policy>
 void adamw_list(adamw_list_arguments<Policy> const& a)
 {
-    using master = master_t<Policy>;
     for (std::int64_t n = 0; n < a.tensor_count; ++n) {
         auto const& t = a.tensors[n];
         for (std::int64_t i = 0; i < t.count; ++i) {
-            master const gradient = t.gradient != nullptr ? t.gradient[i] : static_cast<master>(value_of(t.sums[i], t.scale_log2));
-            adamw_element(*a.factors, t.weight_decay, gradient, t.first_moment[i], t.second_moment[i], t.master[i]);
+            auto const gradient = t.gradient != nullptr ? t.gradient[i] : static_cast<compute_t<Policy>>(value_of(t.sums[i], t.scale_log2));
+            adamw_element_at(*a.factors, t.weight_decay, gradient, t.rounding, i, t.first_moment[i], t.second_moment[i], t.master[i]);
             if (t.parameter != nullptr) {
                 t.parameter[i] = static_cast<storage_t<Policy>>(t.master[i]);
             }
@@ -195,7 +239,7 @@ double sum_of_squares(tile_pool& pool, gradient_norm_arguments const& arguments)
 
 namespace cuda {
 
-// Policy is fp32 or bf16; pointers are the device's, and results are there when the stream is.
+// Policy is fp32, bf16 or bf16_state; pointers are the device's, and results are there when the stream is.
 template <dtype_policy Policy>
 void adamw_list(stream queue, adamw_list_arguments<Policy> const& arguments);
 

@@ -32,8 +32,10 @@ __device__ state_digest from_limbs(limbs const& sum)
 }
 
 /// A thread takes every n-th element; sums mod 2^128 come out the same in any order.
+template <class T>
 __global__ void __launch_bounds__(threads) by_block(digest_arguments a, state_digest* block_sums)
 {
+    auto const* const values = static_cast<T const*>(a.values);
     auto const width = a.where.first.count;
     auto const count = elements(a.where);
     state_digest sum;
@@ -41,7 +43,7 @@ __global__ void __launch_bounds__(threads) by_block(digest_arguments a, state_di
         auto const run = a.where.runs == 1 ? 0 : i / width;
         auto const place = a.where.first.own + run * (a.where.own_stride - width) + i;
         auto const position = a.where.first.in_parameter + run * (a.where.stride_in_parameter - width) + i;
-        sum += digest_of_element(a.key, static_cast<std::uint64_t>(position), std::bit_cast<std::uint32_t>(a.values[place]));
+        sum += digest_of_element(a.key, static_cast<std::uint64_t>(position), std::bit_cast<std::uint32_t>(static_cast<float>(values[place])));
     }
     auto all = to_limbs(sum);
     block_reduce(all.of, shared_memory<unsigned long long>());
@@ -56,8 +58,16 @@ std::int64_t digest_blocks(digest_arguments const& a) { return std::min<std::int
 
 void digest_by_block(stream queue, digest_arguments const& a, state_digest* block_sums)
 {
-    launch(queue, {.grid = {static_cast<unsigned>(digest_blocks(a))}, .block = {threads}, .shared_bytes = block_temp_storage<4> * sizeof(unsigned long long)},
-           by_block, a, block_sums);
+    auto const run = [&](auto const& kernel) {
+        launch(queue,
+               {.grid = {static_cast<unsigned>(digest_blocks(a))}, .block = {threads}, .shared_bytes = block_temp_storage<4> * sizeof(unsigned long long)},
+               kernel, a, block_sums);
+    };
+    if (a.type == dtype::bf16) {
+        run(by_block<bfloat16>);
+    } else {
+        run(by_block<float>);
+    }
 }
 
 }  // namespace rheo::inline v0::cuda

@@ -9,15 +9,17 @@
 
 #include "kernels/cuda/stream.hpp"
 #include "rheo/tensor/digest.hpp"
+#include "rheo/tensor/dtype.hpp"
 #include "rheo/tensor/parameter_part.hpp"
 
 namespace rheo::inline v0 {
 
 /// Elements of one tensor's role.
 struct digest_arguments {
-    std::uint64_t key;    ///< digest_key of parameter and role
-    strided_runs where;   ///< which of the tensor's elements, and where these are in the parameter
-    float const* values;  ///< of the tensor
+    std::uint64_t key;        ///< digest_key of parameter and role
+    strided_runs where;       ///< which of the tensor's elements, and where these are in the parameter
+    void const* values;       ///< of the tensor
+    dtype type = dtype::f32;  ///< of the values, f32 or bf16; what is digested is the float that each is
 };
 
 namespace host {

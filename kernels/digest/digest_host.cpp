@@ -2,17 +2,19 @@
 #include "kernels/digest/digest.hpp"
 
 #include "kernels/detail/loops.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0::host {
 
 state_digest digest(digest_arguments const& a)
 {
+    expects(a.type == dtype::f32, "the host keeps its state in float");
     state_digest sum;
     auto const& first = a.where.first;
     for (std::int64_t run = 0; run < a.where.runs; ++run) {
         state_digest of_run;
         detail::loops().digest(a.key, static_cast<std::uint64_t>(first.in_parameter + run * a.where.stride_in_parameter), first.count,
-                               a.values + first.own + run * a.where.own_stride, &of_run.high, &of_run.low);
+                               static_cast<float const*>(a.values) + first.own + run * a.where.own_stride, &of_run.high, &of_run.low);
         sum += of_run;
     }
     return sum;

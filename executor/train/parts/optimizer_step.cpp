@@ -14,15 +14,15 @@ optimizer_step::optimizer_step(run_config const& config, resident_state& state)
     : config_{&config},
       state_{&state},
       room_{state.backend().own()},
-      parameter_{state.backend().own()},
-      first_moment_{state.backend().own()},
-      second_moment_{state.backend().own()},
+      parameter_{state.backend().own(), state.backend().policy().master},
+      first_moment_{state.backend().own(), state.backend().policy().master},
+      second_moment_{state.backend().own(), state.backend().policy().master},
       stored_{state.backend().own()}
 {
 }
 
 /// All but what the tensor's values are.
-adamw_arguments<bf16> optimizer_step::arguments_of(tensor_id t, step_id step, step_totals const& totals) const
+tensor_update optimizer_step::update_of(tensor_id t, step_id step, step_totals const& totals) const
 {
     auto const& o = config_->optimizer;
     return {.count = elements(state_->info(t).shape),
@@ -30,6 +30,7 @@ adamw_arguments<bf16> optimizer_step::arguments_of(tensor_id t, step_id step, st
             .first_moment = nullptr,
             .second_moment = nullptr,
             .gradient = nullptr,
+            .rounding = stream_of(rounding_key(config_->train.seed, step, t)),
             .gradient_multiplier = clip_factor(totals.gradient_norm(), o.clip_norm) / totals.targets(),
             .learning_rate = learning_rate(o, config_->train.steps, step),
             .beta1 = o.beta1,
@@ -40,50 +41,58 @@ adamw_arguments<bf16> optimizer_step::arguments_of(tensor_id t, step_id step, st
 }
 
 /// The new values where a message takes them.
-array<float>& optimizer_step::sent_values(tensor_id t, adamw_arguments<bf16> const& arguments)
+state_array& optimizer_step::sent_values(tensor_id t, tensor_update const& one)
 {
     auto& backend = state_->backend();
     if (sending_ == sent_.size()) {
-        sent_.emplace_back(backend.messages());
+        sent_.emplace_back(backend.messages(), backend.policy().master);
     }
     auto& sent = sent_[sending_++];
     auto const count = state_->tensor(t).parameter.size();
     sent.resize(count);
     if (backend.has_one_memory()) {
-        compute(t, arguments, sent);
+        compute(t, one, sent);
     } else {
-        compute(t, arguments, parameter_);
-        backend.copy(sent.data(), parameter_.data(), count * sizeof(float));
+        compute(t, one, parameter_);
+        backend.copy(sent.data(), parameter_.data(), sent.size_bytes());
     }
     return sent;
 }
 
-/// The new values of a parameter whose moments are here, beside the state. @param arguments with its gradient
-void optimizer_step::compute(tensor_id t, adamw_arguments<bf16> arguments, array<float>& values)
+/// The new values of a parameter whose moments are here, beside the state. @param one with its gradient
+void optimizer_step::compute(tensor_id t, tensor_update one, state_array& values)
 {
     auto& backend = state_->backend();
     auto const& storage = state_->tensor(t);
     auto const count = storage.parameter.size();
-    auto const copied = [&](array<float>& to, array<float> const& from) {
+    auto const copied = [&](state_array& to, state_array const& from) {
         if (to.size() < count) {
             backend.wait();  // who works in the smaller one
             to.resize(count);
         }
-        backend.copy(to.data(), from.data(), count * sizeof(float));
-        return to.data();
+        backend.copy(to.data(), from.data(), from.size_bytes());
+        return &to;
     };
-    arguments.master = copied(values, storage.parameter);
-    arguments.first_moment = copied(first_moment_, storage.first_moment);
-    arguments.second_moment = copied(second_moment_, storage.second_moment);
+    one.master = copied(values, storage.parameter);
+    one.first_moment = copied(first_moment_, storage.first_moment);
+    one.second_moment = copied(second_moment_, storage.second_moment);
     if (!storage.stored.empty()) {
         if (stored_.size() < count) {
             backend.wait();
             stored_.resize(count);
         }
-        arguments.parameter = stored_.data();
+        one.stored = stored_.data();
     }
-    backend.update({&arguments, 1});
+    backend.update({&one, 1});
 }
+
+std::size_t optimizer_step::bytes_of(tensor_id t) const
+{
+    return static_cast<std::size_t>(elements(state_->info(t).shape) * size_of(state_->backend().policy().master));
+}
+
+/// Where new values arrive in the place of the gradient, which is never smaller.
+std::span<std::byte> optimizer_step::bytes_in(std::span<float> place, tensor_id t) const { return std::as_writable_bytes(place).first(bytes_of(t)); }
 
 /// Holders of a tensor come to it in one order, because all ranks number reductions alike.
 void optimizer_step::gather_directly(step_id step, step_totals const& totals, mpi::messenger& messages, transport& by, std::deque<reduction>& reductions,
@@ -97,14 +106,14 @@ void optimizer_step::gather_directly(step_id step, step_totals const& totals, mp
             std::vector<transport::incoming> in;
             auto const sender = sender_of(keepers, t);
             if (!state_->keeps(t)) {
-                in.push_back({sender, std::as_writable_bytes(r.place_of(t))});
+                in.push_back({sender, bytes_in(r.place_of(t), t)});
             } else if (sender == by.self()) {
-                auto arguments = arguments_of(t, step, totals);
-                arguments.gradient = r.piece(t, 0, arguments.count, room_);
-                compute(t, arguments, parameter_);
+                auto one = update_of(t, step, totals);
+                one.gradient = r.piece(t, 0, one.count, room_);
+                compute(t, one, parameter_);
                 for (auto const holder : r.holders()) {
                     if (!std::binary_search(keepers.begin(), keepers.end(), holder)) {
-                        out.push_back({holder, std::as_bytes(std::span{parameter_.data(), static_cast<std::size_t>(arguments.count)})});
+                        out.push_back({holder, std::span{std::as_const(parameter_).data(), bytes_of(t)}});
                     }
                 }
                 state_->backend().wait();
@@ -130,7 +139,7 @@ void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messen
     struct message {
         reduction* of;
         tensor_id tensor;
-        array<float>* values;
+        state_array* values;
     };
     std::vector<mpi::messenger::ticket> tickets;
     std::vector<message> outgoing;
@@ -142,11 +151,11 @@ void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messen
             }
             auto const sender = sender_of(r.keepers(), t);
             if (!state_->keeps(t)) {
-                tickets.push_back(messages.receive(sender, mpi::channel::parameters, t.value, r.staging(t)));
+                tickets.push_back(messages.receive(sender, mpi::channel::parameters, t.value, bytes_in(r.staging(t), t)));
             } else if (sender == self) {
-                auto arguments = arguments_of(t, step, totals);
-                arguments.gradient = r.piece(t, 0, arguments.count, room_);
-                outgoing.push_back({&r, t, &sent_values(t, arguments)});
+                auto one = update_of(t, step, totals);
+                one.gradient = r.piece(t, 0, one.count, room_);
+                outgoing.push_back({&r, t, &sent_values(t, one)});
             }
         }
     }
@@ -154,8 +163,8 @@ void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messen
     for (auto const& one : outgoing) {
         for (auto const holder : one.of->holders()) {
             if (auto const& keepers = one.of->keepers(); !std::binary_search(keepers.begin(), keepers.end(), holder)) {
-                tickets.push_back(
-                    messages.send(holder, mpi::channel::parameters, one.tensor.value, std::span<float const>{one.values->data(), one.values->size()}));
+                tickets.push_back(messages.send(holder, mpi::channel::parameters, one.tensor.value,
+                                                std::span<std::byte const>{one.values->data(), one.values->size_bytes()}));
             }
         }
     }
@@ -175,15 +184,15 @@ void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messen
 void optimizer_step::update(step_id step, step_totals const& totals, std::deque<reduction>& reductions, std::span<safety_copy_gradient const> kept)
 {
     auto& backend = state_->backend();
-    std::vector<adamw_arguments<bf16>> all;
+    std::vector<tensor_update> all;
     auto const add = [&](tensor_id t, float const* gradient) {
         auto& storage = state_->tensor(t);
-        auto& arguments = all.emplace_back(arguments_of(t, step, totals));
-        arguments.master = storage.parameter.data();
-        arguments.first_moment = storage.first_moment.data();
-        arguments.second_moment = storage.second_moment.data();
-        arguments.parameter = storage.stored.data();
-        arguments.gradient = gradient;
+        auto& one = all.emplace_back(update_of(t, step, totals));
+        one.master = &storage.parameter;
+        one.first_moment = &storage.first_moment;
+        one.second_moment = &storage.second_moment;
+        one.stored = storage.stored.data();
+        one.gradient = gradient;
     };
     for (auto& r : reductions) {
         for (auto const t : r.unit().tensors) {
@@ -191,7 +200,7 @@ void optimizer_step::update(step_id step, step_totals const& totals, std::deque<
                 add(t, r.gradient(t));
             } else {
                 auto& parameter = state_->tensor(t).parameter;
-                backend.copy(parameter.data(), r.gradient(t), parameter.size() * sizeof(float));
+                backend.copy(parameter.data(), r.gradient(t), parameter.size_bytes());
                 state_->stored(t);
             }
         }

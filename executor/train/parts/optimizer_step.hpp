@@ -17,7 +17,6 @@
 #include "executor/train/parts/safety_copying.hpp"
 #include "executor/train/parts/step_totals.hpp"
 #include "executor/transport/transport.hpp"
-#include "kernels/adamw/adamw.hpp"
 
 namespace rheo::inline v0 {
 
@@ -36,20 +35,22 @@ public:
     void update(step_id step, step_totals const& totals, std::deque<reduction>& reductions, std::span<safety_copy_gradient const> kept);
 
 private:
-    adamw_arguments<bf16> arguments_of(tensor_id t, step_id step, step_totals const& totals) const;
+    tensor_update update_of(tensor_id t, step_id step, step_totals const& totals) const;
+    std::size_t bytes_of(tensor_id t) const;
+    std::span<std::byte> bytes_in(std::span<float> place, tensor_id t) const;
     void gather_directly(step_id step, step_totals const& totals, mpi::messenger& messages, transport& by, std::deque<reduction>& reductions,
                          std::function<void()> const& begun);
-    array<float>& sent_values(tensor_id t, adamw_arguments<bf16> const& arguments);
-    void compute(tensor_id t, adamw_arguments<bf16> arguments, array<float>& values);
+    state_array& sent_values(tensor_id t, tensor_update const& one);
+    void compute(tensor_id t, tensor_update one, state_array& values);
 
     run_config const* config_;
     resident_state* state_;
-    array<float> room_;              ///< for a piece of a gradient
-    std::deque<array<float>> sent_;  ///< new values where messages reach them
-    std::size_t sending_ = 0;        ///< of these, in this step
-    array<float> parameter_;         ///< of the tensor at hand, where messages are in another memory
-    array<float> first_moment_;
-    array<float> second_moment_;
+    array<float> room_;             ///< for a piece of a gradient
+    std::deque<state_array> sent_;  ///< new values where messages reach them
+    std::size_t sending_ = 0;       ///< of these, in this step
+    state_array parameter_;         ///< of the tensor at hand, where messages are in another memory
+    state_array first_moment_;
+    state_array second_moment_;
     array<bfloat16> stored_;
 };
 

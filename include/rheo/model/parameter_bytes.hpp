@@ -42,7 +42,7 @@ struct parameter_bytes {
     bytes moments;       ///< two of that size
     bytes stored;        ///< the copy that is computed with, where it is of another type than the master
     bytes accumulators;  ///< exact sums, with scale and maximum of each row where these are per row
-    bytes reduced;       ///< the gradient as the update reads it, of the master's type, and what sums are joined in
+    bytes reduced;       ///< the gradient as the update reads it, of the type that is computed in, and what sums are joined in
 
     constexpr parameter_bytes& operator+=(parameter_bytes const& other)
     {
@@ -72,7 +72,7 @@ constexpr parameter_bytes parameter_bytes_of(tensor_shape shape, dtype_policy co
             .moments = {2 * master},
             .stored = {policy.storage == policy.master ? 0 : count * size_of(policy.storage)},
             .accumulators = {uses * sums},
-            .reduced = bytes{buffer == gradient_buffer::none ? 0 : master} +
+            .reduced = bytes{buffer == gradient_buffer::none ? 0 : count * size_of(policy.compute)} +
                        (buffer == gradient_buffer::joined ? reduction_buffer_bytes(count, policy.accumulate) : bytes{})};
 }
 

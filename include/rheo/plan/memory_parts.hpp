@@ -156,17 +156,28 @@ constexpr parameter_bytes state_parts_of_shards(model_description const& model, 
     }
     first.push_back(tensors.size());
     auto const here = [&](std::size_t layer) { return contains(held, layer_id{static_cast<int>(layer)}); };
+    auto const is_same = [&](tensor_of_shards const& t, tensor_of_shards const& u) {
+        return t.share.pieces == u.share.pieces && same_parameter(layers[t.layer], layers[t.layer].parameters[static_cast<std::size_t>(t.share.of)],
+                                                                  layers[u.layer], layers[u.layer].parameters[static_cast<std::size_t>(u.share.of)]);
+    };
+    // What a layer has for itself is reduced together (reduction_units.hpp): in place only where each of these tensors has one use.
+    std::vector<char> has_shared(layers.size(), 0);
+    for (auto const& t : tensors) {
+        bool elsewhere = false;
+        for (std::size_t u = 0; t.uses > 1 && u < tensors.size(); ++u) {
+            elsewhere = elsewhere || (tensors[u].layer != t.layer && may_share(layers[t.layer], layers[tensors[u].layer]) && is_same(t, tensors[u]));
+        }
+        has_shared[t.layer] = has_shared[t.layer] != 0 || (t.uses > 1 && !elsewhere) ? 1 : 0;
+    }
     parameter_bytes sum{};
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         auto const& share = tensors[t].share;
         auto const l = tensors[t].layer;
-        auto const& p = layers[l].parameters[static_cast<std::size_t>(share.of)];
         int before = 0, all = 0, uses = 0;
         for (std::size_t m = 0; here(l) && tensors[t].uses_of_run > 0 && m < layers.size(); ++m) {
             for (auto u = first[m]; may_share(layers[l], layers[m]) && u < first[m + 1]; ++u) {
                 auto const& other = tensors[u];
-                if (share.pieces == other.share.pieces &&
-                    same_parameter(layers[l], p, layers[m], layers[m].parameters[static_cast<std::size_t>(other.share.of)])) {
+                if (is_same(tensors[t], other)) {
                     all += other.uses;
                     uses += here(m) ? other.uses_of_run : 0;
                     before += here(m) && other.uses_of_run > 0 && u < t ? 1 : 0;
@@ -174,7 +185,8 @@ constexpr parameter_bytes state_parts_of_shards(model_description const& model, 
             }
         }
         if (uses > 0 && before == 0) {
-            auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::joined : terms.alone;
+            auto const alone = has_shared[l] != 0 ? gradient_buffer::reduced : terms.alone;
+            auto const buffer = terms.pipelines > 1 || all > 1 ? gradient_buffer::joined : alone;
             sum += parts_of_tensor(share.shape, terms, buffer, uses);
         }
     }

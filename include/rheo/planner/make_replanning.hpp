@@ -115,6 +115,7 @@ replanning make_replanning(model_description const& model, planning_request cons
             .wanted = {.failures = request.failures,
                        .microbatches = request.microbatches,
                        .losses = {.mtbf = request.mtbf, .copy_rate = request.machine.between_nodes.bandwidth}},
+            .formats = committed_formats_of(request.policy),
             .round_budget = mebibytes(256),
             .slices = request.microbatch.slices,
             .cells_per_layer = cells,

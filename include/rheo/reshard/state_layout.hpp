@@ -26,6 +26,12 @@ using role_formats = std::array<element_format, tensor_roles>;
 /// The optimizer's copy and its two moments.
 inline constexpr role_formats committed_formats{element_format{dtype::f32}, element_format{dtype::f32}, element_format{dtype::f32}, element_format{}};
 
+constexpr role_formats committed_formats_of(dtype_policy const& policy)
+{
+    element_format const kept{policy.master};
+    return {kept, kept, kept, element_format{}};
+}
+
 constexpr bytes element_bytes(role_formats const& formats)
 {
     bytes sum;

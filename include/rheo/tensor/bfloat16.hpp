@@ -42,6 +42,18 @@ private:
     std::uint16_t bits_;
 };
 
+/// One of the two values beside a float, the upper one with the probability that makes the mean exact: `word`'s lower 16 bits are added below the last
+/// bit that stays. Finite values stay finite. What is not finite is as bfloat16{value} has it.
+constexpr bfloat16 stochastically_rounded(float value, std::uint32_t word)
+{
+    auto const bits = std::bit_cast<std::uint32_t>(value);
+    if ((bits & 0x7f800000U) == 0x7f800000U) {
+        return bfloat16{value};
+    }
+    auto const up = bits + (word & 0xffffU);
+    return bfloat16::from_bits(static_cast<std::uint16_t>(((up & 0x7f800000U) == 0x7f800000U ? bits : up) >> 16));
+}
+
 static_assert(sizeof(bfloat16) == 2 && alignof(bfloat16) == 2, "a bfloat16 is 16 bits in memory");
 
 }  // namespace rheo::inline v0

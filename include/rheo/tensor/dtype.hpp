@@ -60,6 +60,9 @@ inline constexpr dtype_policy bf16{.storage = dtype::bf16};
 /// As fp32 and bf16, with gradients summed in 32 bits and a scale per row of the tensor: exact in half the memory.
 inline constexpr dtype_policy fp32_i32{.accumulate = dtype::i32};
 inline constexpr dtype_policy bf16_i32{.storage = dtype::bf16, .accumulate = dtype::i32};
+/// As bf16 and bf16_i32, with the optimizer's copy and moments in bfloat16, too, rounded stochastically. The copy is what is computed with.
+inline constexpr dtype_policy bf16_state{.storage = dtype::bf16, .master = dtype::bf16};
+inline constexpr dtype_policy bf16_i32_state{.storage = dtype::bf16, .accumulate = dtype::i32, .master = dtype::bf16};
 /// As fp32, with gradients summed in plain float: not exact, here to measure what exactness costs.
 inline constexpr dtype_policy fp32_inexact{.accumulate = dtype::f32};
 /// Everything in double: the reference of the tests.

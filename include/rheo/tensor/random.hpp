@@ -34,6 +34,12 @@ constexpr random_key initial_values_key(std::uint64_t seed, tensor_id tensor)
     return {.seed = seed, .step = step_id{-1}, .layer = layer_id{tensor.value}, .op = op_id{-1}};
 }
 
+/// The key by which an update rounds a tensor; no operation of any step shares it.
+constexpr random_key rounding_key(std::uint64_t seed, step_id step, tensor_id tensor)
+{
+    return {.seed = seed, .step = step, .microbatch = microbatch_id{tensor.value}, .layer = layer_id{-1}, .op = op_id{-1}};
+}
+
 /// One round function applied ten times, as published. Returns four random words.
 constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key)
 {

@@ -28,7 +28,7 @@ outcome made_and_updated(compute_backend& backend)
     initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, 5);
     outcome out;
     std::vector<array<float>> gradients;
-    std::vector<adamw_arguments<bf16>> all;
+    std::vector<tensor_update> all;
     std::vector<gradient_norm_arguments> norms;
     for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
         if (!info.tensors[at(t)].is_parameter) {
@@ -49,11 +49,11 @@ outcome made_and_updated(compute_backend& backend)
         backend.wait();
         norms.push_back({static_cast<std::int64_t>(count), gradient.data()});
         all.push_back({.count = static_cast<std::int64_t>(count),
-                       .master = storage.parameter.data(),
-                       .first_moment = storage.first_moment.data(),
-                       .second_moment = storage.second_moment.data(),
+                       .master = &storage.parameter,
+                       .first_moment = &storage.first_moment,
+                       .second_moment = &storage.second_moment,
                        .gradient = gradient.data(),
-                       .parameter = storage.stored.data(),
+                       .stored = storage.stored.data(),
                        .gradient_multiplier = 0.25,
                        .learning_rate = 1e-2,
                        .weight_decay = info.tensors[at(t)].decays ? 0.1 : 0.0,
@@ -93,6 +93,67 @@ TEST_CASE("state: device state has the bits of the host")
     }
 }
 
+TEST_CASE("state: in bf16 it is what the definition leaves")
+{
+    auto const info = state_of(gpt_model({.vocabulary = 19, .context = 7, .width = 12, .heads = 2, .blocks = 1}));
+    for (auto const& policy : {bf16_state, bf16_i32_state}) {
+        auto const device = cuda::make_backend(policy, 0);
+        CHECK(device->policy() == policy);
+        late const as_late_as_it_may;
+        resident_state state{info, *device};
+        initialise_layers(state, layer_id{0}, layer_id{3}, 5);
+        host_backend host{1};
+        resident_state in_float{info, host};
+        initialise_layers(in_float, layer_id{0}, layer_id{3}, 5);
+        tensor_id const t{0};
+        auto const count = elements(info.tensors[0].shape);
+        auto& storage = state.tensor(t);
+        CHECK(storage.stored.empty());
+        CHECK(storage.parameter.size_bytes() == 2 * static_cast<std::size_t>(count));
+        auto const drawn = values_of(*device, storage);
+        std::vector<bfloat16> master, first(drawn.parameter.size(), bfloat16{0.0F}), second = first;
+        for (float const value : values_of(host, in_float.tensor(t)).parameter) {
+            master.emplace_back(value);
+        }
+        CHECK(drawn.parameter == std::vector<float>(master.begin(), master.end()));
+
+        std::vector<float> gradient;
+        for (std::int64_t i = 0; i < count; ++i) {
+            gradient.push_back(static_cast<float>(i % 13) - 6.0F);
+        }
+        array<float> on_device{device->own(), gradient.size()};
+        device->copy(on_device.data(), gradient.data(), gradient.size() * sizeof(float));
+        auto const rounding = stream_of(rounding_key(9, step_id{0}, t));
+        tensor_update const one{.count = count,
+                                .master = &storage.parameter,
+                                .first_moment = &storage.first_moment,
+                                .second_moment = &storage.second_moment,
+                                .gradient = on_device.data(),
+                                .rounding = rounding,
+                                .learning_rate = 1e-2,
+                                .step = 1};
+        device->update({&one, 1});
+        device->wait();
+        definition::adamw(adamw_arguments<bf16_state>{.count = count,
+                                                      .master = master.data(),
+                                                      .first_moment = first.data(),
+                                                      .second_moment = second.data(),
+                                                      .gradient = gradient.data(),
+                                                      .rounding = rounding,
+                                                      .learning_rate = 1e-2,
+                                                      .step = 1});
+        auto const after = values_of(*device, storage);
+        auto const expected = tensor_values{{master.begin(), master.end()}, {first.begin(), first.end()}, {second.begin(), second.end()}};
+        CHECK(after.parameter == expected.parameter);
+        CHECK(after.first_moment == expected.first_moment);
+        CHECK(after.second_moment == expected.second_moment);
+        in_float.put(t, expected);
+        CHECK(state.digest(t) == in_float.digest(t));
+        state.put(t, drawn);
+        CHECK(values_of(*device, state.tensor(t)).parameter == drawn.parameter);
+    }
+}
+
 TEST_CASE("state: received tensors are stored as after an update")
 {
     auto const info = state_of(gpt_model({.vocabulary = 19, .context = 7, .width = 12, .heads = 2, .blocks = 1}));
@@ -118,11 +179,11 @@ TEST_CASE("state: received tensors are stored as after an update")
     state.put(t, values);
     check();
     auto& where = device->messages();
-    tensor_storage arrived{{where, count}, {where, count}, {where, count}, array<bfloat16>{where}};
+    tensor_storage arrived{state_array{where, count}, state_array{where, count}, state_array{where, count}, array<bfloat16>{where}};
     values.parameter[1] = 77.0F;
-    std::copy(values.parameter.begin(), values.parameter.end(), arrived.parameter.begin());
-    std::copy(values.first_moment.begin(), values.first_moment.end(), arrived.first_moment.begin());
-    std::copy(values.second_moment.begin(), values.second_moment.end(), arrived.second_moment.begin());
+    std::copy(values.parameter.begin(), values.parameter.end(), arrived.parameter.floats().begin());
+    std::copy(values.first_moment.begin(), values.first_moment.end(), arrived.first_moment.floats().begin());
+    std::copy(values.second_moment.begin(), values.second_moment.end(), arrived.second_moment.floats().begin());
     state.put(t, std::move(arrived));
     check();
 }

@@ -48,7 +48,7 @@ chmod +x "$elsewhere/tools"/*
 expect "the parts end" 0 $?
 is_json "some parts"
 expect "no other part" 0 "$(said "tests of the kernels" ".*")"
-for model in GPT-2-124M Llama-0.5B Llama-1.5B Llama-7B Llama-0.5B-large Llama-1.5B-large Llama-7B-large; do
+for model in GPT-2-124M Llama-0.5B Llama-1.5B Llama-7B Llama-7B-bf16-state Llama-0.5B-large Llama-1.5B-large Llama-7B-large; do
   expect "$model has a rate" 1 "$(said "rate of $model" passed "[0-9] tokens/s in the last [0-9]* of [0-9]* steps")"
 done
 expect "beside what to reach" 1 "$(said "rate of Llama-7B" passed "target 13800, [0-9.]* % of it; 143000 MiB were free before; loss [0-9]")"
@@ -68,7 +68,7 @@ expect "with those of a loss by NCCL" 2 "$(said "  nccl/[a-z0-9]*-lost" ended "d
 expect "a budget is no failure" 0 $?
 is_json "a budget"
 expect "what runs is cut off in time" 1 "$(said "racecheck, attention" cut "no error so far")"
-expect "nothing is begun after it" 4 "$(said "rate of [^\"]*" skipped "no time left in this call")"
+expect "nothing is begun after it" 5 "$(said "rate of [^\"]*" skipped "no time left in this call")"
 
 "${clean[@]}" "${start[@]}" racecheck >/dev/null &
 until grep -q compute-sanitizer "$elsewhere/results/now.txt" 2>/dev/null; do sleep 0.1; done

@@ -365,6 +365,7 @@ for part in "${parts[@]}"; do
         rate Llama-0.5B 12 60 149000 8 2048 4 $(llama 2048 1280 20 4 24 3456)
         rate Llama-1.5B 10 70 58900 8 2048 4 $(llama 2048 2048 16 8 28 5632)
         rate Llama-7B 6 130 13800 1 4096 4 $(llama 4096 4096 32 32 32 11008) 'train.sums="int32"' plan.memory_mib=137000 plan.recompute=selective
+        rate Llama-7B-bf16-state 6 130 13800 2 4096 2 $(llama 4096 4096 32 32 32 11008) 'train.sums="int32"' 'train.state="bf16"' plan.memory_mib=137000
       } ;;
     large-rates)
       # shellcheck disable=SC2046

@@ -58,7 +58,7 @@ void fill(resident_state& state, tensor_id t)
     auto& tensor = state.add(t);
     auto word = mix_bits(static_cast<std::uint64_t>(t.value));
     for (auto* values : {&tensor.parameter, &tensor.first_moment, &tensor.second_moment}) {
-        for (auto& value : *values) {
+        for (auto& value : values->floats()) {
             word = mix_bits(word + 1);
             value = static_cast<float>(word >> 40) / 1024.0F;
         }
@@ -135,7 +135,7 @@ void send_damaged(mpi::messenger& messages, resident_state& state, tensor_id t, 
     auto const append = [&](std::vector<std::byte>& to, std::span<std::byte const> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); };
     auto role = tensor_role::parameter;
     for (auto* part : {&storage.parameter, &storage.first_moment, &storage.second_moment}) {
-        auto const bytes = std::as_bytes(std::span{part->data(), part->size()});
+        auto const bytes = std::as_bytes(part->floats());
         digest += digest_of_copy(t, role, 0, bytes);
         append(values, bytes);
         if (static_cast<int>(role) == damaged) {

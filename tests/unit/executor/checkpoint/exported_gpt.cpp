@@ -39,7 +39,7 @@ int make(gpt_shape shape, std::filesystem::path const& folder)
     std::normal_distribution<float> normal{0, 0.1F};
     for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
         if (info.tensors[at(t)].is_parameter) {
-            for (auto& value : state.add(t).parameter) {
+            for (auto& value : state.add(t).parameter.floats()) {
                 value = normal(draw) + static_cast<float>(info.tensors[at(t)].initial.mean);
             }
         }

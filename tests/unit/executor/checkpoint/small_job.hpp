@@ -43,7 +43,7 @@ inline std::unique_ptr<resident_state> state_after(step_id step, std::uint64_t r
         auto& tensor = state->add(t);
         std::uint64_t word = mix_bits(static_cast<std::uint64_t>(step.value) * 1000 + static_cast<std::uint64_t>(t.value) + run * 77777);
         for (auto* values : {&tensor.parameter, &tensor.first_moment, &tensor.second_moment}) {
-            for (auto& value : *values) {
+            for (auto& value : values->floats()) {
                 word = mix_bits(word + 1);
                 value = static_cast<float>(word >> 40) / 1024.0F - 4096.0F;
             }

@@ -80,6 +80,15 @@ TEST_CASE("planning: memory and messages follow the dtype")
         CHECK(plain.state.stored == bytes{});
         CHECK(half.activations < plain.activations);
         CHECK(half.workspace * 2 == plain.workspace);
+        auto kept = in_bf16;
+        kept.train.state = stored_numbers::brain_float16;
+        REQUIRE(!check(kept));
+        auto const quarter = parts_of(kept, rank);
+        CHECK(quarter.state.master * 2 == half.state.master);
+        CHECK(quarter.state.moments * 2 == half.state.moments);
+        CHECK(quarter.state.stored == bytes{});
+        CHECK(quarter.state.reduced == half.state.reduced);
+        CHECK(quarter.state.accumulators == half.state.accumulators);
     }
     // A limit between what the two need is kept by one of them.
     auto const needed = [&](run_config const& c) {

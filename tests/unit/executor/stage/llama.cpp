@@ -41,7 +41,7 @@ double largest_distance(llama_shape shape, model_description const& model, int s
     for (std::size_t t = 0; t < info.tensors.size(); ++t) {
         auto& p = exact.parameters.emplace_back();
         if (info.tensors[t].is_parameter) {
-            auto const& values = first.tensor(tensor_id{static_cast<int>(t)}).parameter;
+            auto const values = first.tensor(tensor_id{static_cast<int>(t)}).parameter.floats();
             p.assign(values.begin(), values.end());
         }
     }

@@ -154,8 +154,8 @@ TEST_CASE("stage: two uses of a parameter have own gradients")
     model_description const shared{{embedding_layer(small), two_products(true), classifier_layer(small)}};
     model_description const apart{{embedding_layer(small), two_products(false), classifier_layer(small)}};
     auto const expected = run_step(apart, step, {.cuts = {0, 3}, .prepare = [](resident_state& state) {
-                                                     auto const& first = state.tensor(tensor_id{2}).parameter;
-                                                     std::copy(first.begin(), first.end(), state.tensor(tensor_id{3}).parameter.begin());
+                                                     auto const first = state.tensor(tensor_id{2}).parameter.floats();
+                                                     std::copy(first.begin(), first.end(), state.tensor(tensor_id{3}).parameter.floats().begin());
                                                  }});
     auto const actual = run_step(shared, step, {.cuts = {0, 3}});
     REQUIRE(state_of(apart).tensors[3].name == "second");

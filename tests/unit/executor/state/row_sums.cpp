@@ -82,8 +82,9 @@ TEST_CASE("row_sums: the verdict reports overflow and NaN")
         run_step(model, step,
                  {.cuts = {0, layers}, .backend = &backend, .prepare = [](resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 60); }});
     CHECK(narrow.uses.front().state.overflow);
-    auto const sick = run_step(
-        model, step, {.cuts = {0, layers}, .backend = &backend, .prepare = [](resident_state& state) { state.tensor(tensor_id{2}).parameter[0] = NAN; }});
+    auto const sick =
+        run_step(model, step,
+                 {.cuts = {0, layers}, .backend = &backend, .prepare = [](resident_state& state) { state.tensor(tensor_id{2}).parameter.floats()[0] = NAN; }});
     CHECK(std::any_of(sick.uses.begin(), sick.uses.end(), [](auto const& use) { return use.state.not_finite; }));
 }
 

@@ -9,6 +9,7 @@
 #include "rheo/model/grid.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/plan/rank_memory.hpp"
+#include "rheo/plan/reduction_units.hpp"
 #include "rheo/schedule/families/families.hpp"
 #include "support/catch.hpp"
 
@@ -37,6 +38,12 @@ pipeline_instance pipeline_for(program const& p, int layers)
 bytes state_by_collection(model_description const& model, std::vector<layer_span> const& held, memory_terms const& terms)
 {
     auto const state = state_of(model);
+    auto const units = reduction_units(state, static_cast<int>(model.layers.size()));
+    auto const in_place = [&](tensor_info const& tensor) {
+        auto const is_it = [&](tensor_id t) { return &state.tensors[at(t)] == &tensor; };
+        auto const unit = std::find_if(units.begin(), units.end(), [&](auto const& u) { return std::any_of(u.tensors.begin(), u.tensors.end(), is_it); });
+        return std::all_of(unit->tensors.begin(), unit->tensors.end(), [&](tensor_id t) { return state.tensors[at(t)].uses.size() == 1; });
+    };
     bytes sum;
     for (auto const& tensor : state.tensors) {
         int here = 0;
@@ -45,7 +52,8 @@ bytes state_by_collection(model_description const& model, std::vector<layer_span
         }
         if (here > 0 && tensor.is_parameter) {
             bool const joined = terms.pipelines > 1 || tensor.uses.size() > 1;
-            sum += total(parameter_bytes_of(tensor.shape, terms.policy, joined ? gradient_buffer::joined : terms.alone, here));
+            auto const alone = in_place(tensor) ? terms.alone : gradient_buffer::reduced;
+            sum += total(parameter_bytes_of(tensor.shape, terms.policy, joined ? gradient_buffer::joined : alone, here));
         }
     }
     return sum;

@@ -25,7 +25,33 @@ static_assert(rounded(0x7f800000) == 0x7f80 && rounded(0xff800000) == 0xff80);
 static_assert(rounded(0x7f800001) == 0x7fff && rounded(0xffc00000) == 0x7fff, "what is not a number stays none, whatever it carried");
 static_assert(rounded(0x00008000) == 0x0000 && rounded(0x00018000) == 0x0002 && rounded(0x00000001) == 0, "subnormal values round alike");
 
+static_assert(stochastically_rounded(float_of(0x3f800001), 0).bits() == 0x3f80 && stochastically_rounded(float_of(0x3f800001), 0xffff).bits() == 0x3f81);
+static_assert(stochastically_rounded(float_of(0x3f800001), 0x7fff0000).bits() == 0x3f80, "the lower half of the word alone counts");
+static_assert(stochastically_rounded(float_of(0x7f7fffff), 0xffff).bits() == 0x7f7f && stochastically_rounded(float_of(0xff7fffff), 0xffff).bits() == 0xff7f,
+              "what is finite stays finite");
+static_assert(stochastically_rounded(float_of(0x7f800000), 0xffff).bits() == 0x7f80 && stochastically_rounded(float_of(0x7f800001), 0).bits() == 0x7fff);
+
 }  // namespace
+
+TEST_CASE("bfloat16: stochastic rounding is exact in the mean")
+{
+    // of all words the upper neighbour gets as many as the value is above the lower one, in units of a 65536th of their distance
+    for (std::uint32_t const upper : {0x0000U, 0x0001U, 0x007fU, 0x3f80U, 0x3fffU, 0x7f7eU}) {
+        for (std::uint32_t const lower : {0x0000U, 0x0001U, 0x4321U, 0x8000U, 0xffffU}) {
+            for (std::uint32_t const sign : {0U, 0x80000000U}) {
+                std::uint32_t ups = 0;
+                for (std::uint32_t word = 0; word < 0x10000; ++word) {
+                    auto const bits = std::uint32_t{stochastically_rounded(float_of(sign | upper << 16 | lower), word).bits()} ^ sign >> 16;
+                    if (bits != upper && bits != upper + 1) {
+                        FAIL("no neighbour: " << bits);
+                    }
+                    ups += bits - upper;
+                }
+                CHECK(ups == lower);
+            }
+        }
+    }
+}
 
 TEST_CASE("bfloat16: every value survives the way to float and back")
 {
