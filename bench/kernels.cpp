@@ -273,8 +273,7 @@ void adamw_update(benchmark::State& state)
                            .first_moment = m.data(),
                            .second_moment = v.data(),
                            .gradient = g.data(),
-                           .learning_rate = 1e-3,
-                           .step = 10});
+                           .settings = {.learning_rate = 1e-3, .step = 10}});
     }
     bandwidth(state, 7 * 4.0 * long_rows * 768);
 }

@@ -298,8 +298,7 @@ int main(int argc, char** argv)
                                .first_moment = first.data(),
                                .second_moment = second.data(),
                                .gradient = gradient.data(),
-                               .learning_rate = 1e-3,
-                               .step = 10});
+                               .settings = {.learning_rate = 1e-3, .step = 10}});
         });
     }
     double const tied = static_cast<double>(config.model.vocabulary) * static_cast<double>(config.model.width);

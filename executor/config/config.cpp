@@ -126,7 +126,8 @@ std::optional<invalid_key> check_device(run_config const& config)
         return invalid_key{"train.dtype", "train.dtype = \"bf16\" is computed by a device: run.device = \"cuda\""};
     }
     if (config.train.state == stored_numbers::brain_float16 && config.train.dtype != stored_numbers::brain_float16) {
-        return invalid_key{"train.state", "train.state = \"bf16\" is a state that is computed with as it is kept: train.dtype = \"bf16\""};
+        return invalid_key{"train.state",
+                           "train.state = \"bf16\" needs train.dtype = \"bf16\": the model computes with the parameters that the optimizer keeps"};
     }
     if (config.run.transport == transport_choice::nccl && config.run.device == compute_device::cpu) {
         return invalid_key{"run.transport", "run.transport = \"nccl\" moves what lies on GPUs: run.device = \"cuda\""};

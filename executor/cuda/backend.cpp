@@ -158,17 +158,17 @@ public:
         return bytes{static_cast<std::int64_t>(free)};
     }
 
-    void update(std::span<tensor_update const> tensors) override
+    void update(std::span<tensor_update const> tensors, adamw_settings const& settings) override
     {
         if (tensors.empty()) {
             return;
         }
         if constexpr (Policy.storage == dtype::bf16) {
             if (state_ == dtype::bf16) {
-                return update_list<bf16_state>(tensors, [](state_array& values) { return values.bfloats().data(); });
+                return update_list<bf16_state>(tensors, settings, [](state_array& values) { return values.bfloats().data(); });
             }
         }
-        update_list<plain>(tensors, [](state_array& values) { return values.floats().data(); });
+        update_list<plain>(tensors, settings, [](state_array& values) { return values.floats().data(); });
     }
 
     void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) override
@@ -228,7 +228,7 @@ public:
 private:
     /// @param values where the numbers of an array are, in the type that they have in the list
     template <dtype_policy Kept, class Values>
-    void update_list(std::span<tensor_update const> tensors, Values const& values)
+    void update_list(std::span<tensor_update const> tensors, adamw_settings const& settings, Values const& values)
     {
         std::vector<adamw_tensor<Kept>> list;
         std::vector<std::int64_t> counts;
@@ -246,7 +246,7 @@ private:
             counts.push_back(t.count);
         }
         auto const first = first_blocks(counts);
-        auto const factors = definition::factors_of<float>(tensors.front());
+        auto const factors = definition::factors_of<float>(settings);
         adamw_list<Kept>(queue_.in_order(), {.tensor_count = std::ssize(list),
                                              .tensors = queue_.copied(device_queue::place::tensors, std::span{std::as_const(list)}),
                                              .first_block = queue_.copied(device_queue::place::blocks, std::span{first}),
@@ -367,7 +367,7 @@ std::unique_ptr<compute_backend> make_backend(dtype_policy policy, int rank_on_n
     if (policy == bf16 || policy == bf16_i32 || policy == bf16_state || policy == bf16_i32_state) {
         return in_rows ? std::unique_ptr<compute_backend>{make.operator()<bf16_i32>()} : make.operator()<bf16>();
     }
-    expects(policy == fp32 || policy == fp32_i32, "a device trains in fp32 or bf16, with sums in 64 or 32 bits, and keeps a state in bf16 in bf16 alone");
+    expects(policy == fp32 || policy == fp32_i32, "a device trains in fp32 or bf16 with sums in 64 or 32 bits; a state in bf16 needs bf16");
     return in_rows ? std::unique_ptr<compute_backend>{make.operator()<fp32_i32>()} : make.operator()<fp32>();
 }
 

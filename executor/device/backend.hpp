@@ -37,16 +37,10 @@ struct tensor_update {
     state_array* master;  ///< the parameter; in: before, out: after
     state_array* first_moment;
     state_array* second_moment;
-    float const* gradient;           ///< [count], the reduced plain sum
-    bfloat16* stored = nullptr;      ///< [count], what stages read, where that is not the master itself
-    random_stream rounding{};        ///< of a state in bfloat16
-    double gradient_multiplier = 1;  ///< 1 / target tokens x clip factor
-    double learning_rate;
-    double beta1 = 0.9;
-    double beta2 = 0.999;
-    double epsilon = 1e-8;
+    float const* gradient;       ///< [count], the reduced plain sum
+    bfloat16* stored = nullptr;  ///< [count], what stages read, where that is not the master itself
+    random_stream rounding{};    ///< of a state in bfloat16
     double weight_decay = 0;
-    std::int64_t step;  ///< counts committed updates, this one included: 1, 2, ...
 };
 
 class compute_backend {
@@ -105,8 +99,8 @@ public:
     virtual void convert(exact_rows_convert_arguments const& arguments) = 0;
     /// What is stored of a parameter, where that is not the parameter itself.
     virtual void store(std::span<float const> parameter, std::span<bfloat16> stored) = 0;
-    /// One step of many tensors, with the same scalars but for the weight decay; writes what is stored of each, too.
-    virtual void update(std::span<tensor_update const> tensors) = 0;
+    /// One step of many tensors; writes what is stored of each, too.
+    virtual void update(std::span<tensor_update const> tensors, adamw_settings const& settings) = 0;
     /// The sums of squares of these are among those that sums_of_squares() gives next. The same bits on every backend.
     virtual void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) = 0;
     /// All that were added since the last call, in that order. Waits.

@@ -1,11 +1,11 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Numbers of the committed state (a parameter or one of its moments) where a backend keeps them, in the type that the optimizer keeps: float or bfloat16.
+// A parameter or one of its moments in the memory of a backend, as float or bfloat16 (dtype_policy::master): one type for both, because copies, digests and
+// checkpoints move its bytes without looking at them.
 
 #include <cstddef>
 #include <span>
-#include <utility>
 
 #include "executor/device/memory.hpp"
 #include "rheo/tensor/dtype.hpp"
@@ -39,7 +39,7 @@ private:
     template <class T>
     std::span<T> held_as(dtype type) const
     {
-        expects(type == type_, "the numbers of a state are read in the type in which they are kept");
+        expects(type == type_, "a state array is read in the type that it holds");
         return {reinterpret_cast<T*>(const_cast<std::byte*>(bytes_.data())), size()};
     }
 

@@ -44,7 +44,7 @@ void host_backend::store(std::span<float const> parameter, std::span<bfloat16> s
     std::transform(parameter.begin(), parameter.begin() + static_cast<std::ptrdiff_t>(stored.size()), stored.begin(), [](float p) { return bfloat16{p}; });
 }
 
-void host_backend::update(std::span<tensor_update const> tensors)
+void host_backend::update(std::span<tensor_update const> tensors, adamw_settings const& settings)
 {
     for (auto const& t : tensors) {
         expects(t.stored == nullptr, "the host stores parameters as they are");
@@ -53,13 +53,8 @@ void host_backend::update(std::span<tensor_update const> tensors)
                             .first_moment = t.first_moment->floats().data(),
                             .second_moment = t.second_moment->floats().data(),
                             .gradient = t.gradient,
-                            .gradient_multiplier = t.gradient_multiplier,
-                            .learning_rate = t.learning_rate,
-                            .beta1 = t.beta1,
-                            .beta2 = t.beta2,
-                            .epsilon = t.epsilon,
                             .weight_decay = t.weight_decay,
-                            .step = t.step});
+                            .settings = settings});
     }
 }
 

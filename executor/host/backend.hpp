@@ -37,7 +37,7 @@ public:
     void add(exact_rows_add_arguments const& arguments) override;
     void convert(exact_rows_convert_arguments const& arguments) override;
     void store(std::span<float const> parameter, std::span<bfloat16> stored) override;
-    void update(std::span<tensor_update const> tensors) override;
+    void update(std::span<tensor_update const> tensors, adamw_settings const& settings) override;
     void add_sums_of_squares(std::span<gradient_norm_arguments const> gradients) override;
     std::vector<double> sums_of_squares() override { return std::exchange(sums_of_squares_, {}); }
     state_digest digest(std::span<digest_arguments const> all) override;

@@ -45,7 +45,7 @@ std::string plan_error(plan const& p, model_description const& model, run_config
 std::string over_device(plan const& p, model_description const& model, run_config const& config, rank_id rank, bytes kernels, bytes free);
 
 /// @param path of the plan, @param whose what the model is named after: a config or a run folder
-/// @throws exit_error (bad data) when the plan is none for whole steps of the model. Ranks may be missing from it, as after a loss.
+/// @throws exit_error (bad data) when the plan does not fit the model or its whole steps. It may lack ranks, as a plan after a loss does.
 void expect_step_plan(plan const& p, model_description const& model, run_config const& config, std::string const& path, std::string const& whose);
 
 void choose_recomputation(plan& p, model_description const& model, run_config const& config);

@@ -20,6 +20,16 @@
 
 namespace rheo::inline v0 {
 
+/// What all tensors of an update share.
+struct adamw_settings {
+    double gradient_multiplier = 1;  ///< 1 / target tokens x clip factor
+    double learning_rate;
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+    double epsilon = 1e-8;
+    std::int64_t step;  ///< counts committed updates, this one included: 1, 2, ...
+};
+
 template <dtype_policy Policy = fp32>
 struct adamw_arguments {
     std::int64_t count;
@@ -29,13 +39,8 @@ struct adamw_arguments {
     compute_t<Policy> const* gradient;       // [count], the reduced plain sum
     storage_t<Policy>* parameter = nullptr;  // [count], a storage copy of master to write, or null
     random_stream rounding{};                ///< by which a master of fewer bits than are computed with is rounded
-    double gradient_multiplier = 1;          ///< 1 / target tokens x clip factor
-    double learning_rate;
-    double beta1 = 0.9;
-    double beta2 = 0.999;
-    double epsilon = 1e-8;
     double weight_decay = 0;
-    std::int64_t step;  ///< counts committed updates, this one included: 1, 2, ...
+    adamw_settings settings;
 };
 
 /// One tensor of an update of many. Its gradient is `gradient` or, where that is null, what the exact sums hold.
@@ -115,8 +120,8 @@ constexpr adamw_scalars scalars_of(double beta1, double beta2, std::int64_t step
     return {.correction1 = 1 / (1 - integer_power(beta1, step)), .correction2 = 1 / (1 - integer_power(beta2, step))};
 }
 
-template <class Master, class Arguments>
-constexpr adamw_factors<Master> factors_of(Arguments const& a)
+template <class Master>
+constexpr adamw_factors<Master> factors_of(adamw_settings const& a)
 {
     auto const scalars = scalars_of(a.beta1, a.beta2, a.step);
     return {.multiplier = static_cast<Master>(a.gradient_multiplier),
@@ -186,7 +191,7 @@ template <dtype_policy Policy>
 void adamw(adamw_arguments<Policy> const& a)
 {
     using compute = compute_t<Policy>;
-    auto const factors = factors_of<compute>(a);
+    auto const factors = factors_of<compute>(a.settings);
     for (std::int64_t i = 0; i < a.count; ++i) {
         adamw_element_at(factors, static_cast<compute>(a.weight_decay), a.gradient[i], a.rounding, i, a.first_moment[i], a.second_moment[i], a.master[i]);
         if (a.parameter != nullptr) {

@@ -11,18 +11,18 @@ using namespace detail;
 
 void adamw(tile_pool& pool, adamw_arguments<> const& a)
 {
-    expects(a.step >= 1, "the steps of the optimizer count from 1");
-    auto const scalars = definition::scalars_of(a.beta1, a.beta2, a.step);
-    adamw_step const step{.multiplier = static_cast<float>(a.gradient_multiplier),
-                          .beta1 = static_cast<float>(a.beta1),
-                          .one_less_beta1 = static_cast<float>(1 - a.beta1),
-                          .beta2 = static_cast<float>(a.beta2),
-                          .one_less_beta2 = static_cast<float>(1 - a.beta2),
+    expects(a.settings.step >= 1, "the steps of the optimizer count from 1");
+    auto const scalars = definition::scalars_of(a.settings.beta1, a.settings.beta2, a.settings.step);
+    adamw_step const step{.multiplier = static_cast<float>(a.settings.gradient_multiplier),
+                          .beta1 = static_cast<float>(a.settings.beta1),
+                          .one_less_beta1 = static_cast<float>(1 - a.settings.beta1),
+                          .beta2 = static_cast<float>(a.settings.beta2),
+                          .one_less_beta2 = static_cast<float>(1 - a.settings.beta2),
                           .correction1 = static_cast<float>(scalars.correction1),
                           .correction2 = static_cast<float>(scalars.correction2),
-                          .epsilon = static_cast<float>(a.epsilon),
+                          .epsilon = static_cast<float>(a.settings.epsilon),
                           .decay = static_cast<float>(a.weight_decay),
-                          .rate = static_cast<float>(a.learning_rate)};
+                          .rate = static_cast<float>(a.settings.learning_rate)};
     pool.run(tiles_in(a.count, element_tile), [&](std::int64_t t, int) {
         auto const range = range_of(t, element_tile, a.count);
         loops().adamw(range.count, step, a.gradient + range.begin, a.first_moment + range.begin, a.second_moment + range.begin, a.master + range.begin);

@@ -22,26 +22,30 @@ optimizer_step::optimizer_step(run_config const& config, resident_state& state)
 }
 
 /// All but what the tensor's values are.
-tensor_update optimizer_step::update_of(tensor_id t, step_id step, step_totals const& totals) const
+tensor_update optimizer_step::update_of(tensor_id t, step_id step) const
 {
-    auto const& o = config_->optimizer;
     return {.count = elements(state_->info(t).shape),
             .master = nullptr,
             .first_moment = nullptr,
             .second_moment = nullptr,
             .gradient = nullptr,
             .rounding = stream_of(rounding_key(config_->train.seed, step, t)),
-            .gradient_multiplier = clip_factor(totals.gradient_norm(), o.clip_norm) / totals.targets(),
+            .weight_decay = state_->info(t).decays ? config_->optimizer.weight_decay : 0.0};
+}
+
+adamw_settings optimizer_step::settings_of(step_id step, step_totals const& totals) const
+{
+    auto const& o = config_->optimizer;
+    return {.gradient_multiplier = clip_factor(totals.gradient_norm(), o.clip_norm) / totals.targets(),
             .learning_rate = learning_rate(o, config_->train.steps, step),
             .beta1 = o.beta1,
             .beta2 = o.beta2,
             .epsilon = o.epsilon,
-            .weight_decay = state_->info(t).decays ? o.weight_decay : 0.0,
             .step = step.value + 1};
 }
 
 /// The new values where a message takes them.
-state_array& optimizer_step::sent_values(tensor_id t, tensor_update const& one)
+state_array& optimizer_step::sent_values(tensor_id t, tensor_update const& one, adamw_settings const& settings)
 {
     auto& backend = state_->backend();
     if (sending_ == sent_.size()) {
@@ -51,16 +55,16 @@ state_array& optimizer_step::sent_values(tensor_id t, tensor_update const& one)
     auto const count = state_->tensor(t).parameter.size();
     sent.resize(count);
     if (backend.has_one_memory()) {
-        compute(t, one, sent);
+        compute(t, one, settings, sent);
     } else {
-        compute(t, one, parameter_);
+        compute(t, one, settings, parameter_);
         backend.copy(sent.data(), parameter_.data(), sent.size_bytes());
     }
     return sent;
 }
 
 /// The new values of a parameter whose moments are here, beside the state. @param one with its gradient
-void optimizer_step::compute(tensor_id t, tensor_update one, state_array& values)
+void optimizer_step::compute(tensor_id t, tensor_update one, adamw_settings const& settings, state_array& values)
 {
     auto& backend = state_->backend();
     auto const& storage = state_->tensor(t);
@@ -83,7 +87,7 @@ void optimizer_step::compute(tensor_id t, tensor_update one, state_array& values
         }
         one.stored = stored_.data();
     }
-    backend.update({&one, 1});
+    backend.update({&one, 1}, settings);
 }
 
 std::size_t optimizer_step::bytes_of(tensor_id t) const
@@ -98,6 +102,7 @@ std::span<std::byte> optimizer_step::bytes_in(std::span<float> place, tensor_id 
 void optimizer_step::gather_directly(step_id step, step_totals const& totals, mpi::messenger& messages, transport& by, std::deque<reduction>& reductions,
                                      std::function<void()> const& begun)
 {
+    auto const settings = settings_of(step, totals);
     bool has_begun = false;
     for (auto& r : reductions) {
         auto const& keepers = r.keepers();
@@ -108,9 +113,9 @@ void optimizer_step::gather_directly(step_id step, step_totals const& totals, mp
             if (!state_->keeps(t)) {
                 in.push_back({sender, bytes_in(r.place_of(t), t)});
             } else if (sender == by.self()) {
-                auto one = update_of(t, step, totals);
+                auto one = update_of(t, step);
                 one.gradient = r.piece(t, 0, one.count, room_);
-                compute(t, one, parameter_);
+                compute(t, one, settings, parameter_);
                 for (auto const holder : r.holders()) {
                     if (!std::binary_search(keepers.begin(), keepers.end(), holder)) {
                         out.push_back({holder, std::span{std::as_const(parameter_).data(), bytes_of(t)}});
@@ -135,6 +140,7 @@ void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messen
     if (direct != nullptr) {
         return gather_directly(step, totals, messages, *direct, reductions, begun);
     }
+    auto const settings = settings_of(step, totals);
     auto const self = messages.members().self;
     struct message {
         reduction* of;
@@ -153,9 +159,9 @@ void optimizer_step::gather(step_id step, step_totals const& totals, mpi::messen
             if (!state_->keeps(t)) {
                 tickets.push_back(messages.receive(sender, mpi::channel::parameters, t.value, bytes_in(r.staging(t), t)));
             } else if (sender == self) {
-                auto one = update_of(t, step, totals);
+                auto one = update_of(t, step);
                 one.gradient = r.piece(t, 0, one.count, room_);
-                outgoing.push_back({&r, t, &sent_values(t, one)});
+                outgoing.push_back({&r, t, &sent_values(t, one, settings)});
             }
         }
     }
@@ -187,7 +193,7 @@ void optimizer_step::update(step_id step, step_totals const& totals, std::deque<
     std::vector<tensor_update> all;
     auto const add = [&](tensor_id t, float const* gradient) {
         auto& storage = state_->tensor(t);
-        auto& one = all.emplace_back(update_of(t, step, totals));
+        auto& one = all.emplace_back(update_of(t, step));
         one.master = &storage.parameter;
         one.first_moment = &storage.first_moment;
         one.second_moment = &storage.second_moment;
@@ -208,7 +214,7 @@ void optimizer_step::update(step_id step, step_totals const& totals, std::deque<
     for (auto const& copy : kept) {
         add(copy.tensor, copy.values.data());
     }
-    backend.update(all);
+    backend.update(all, settings_of(step, totals));
     backend.wait();
 }
 

@@ -35,13 +35,14 @@ public:
     void update(step_id step, step_totals const& totals, std::deque<reduction>& reductions, std::span<safety_copy_gradient const> kept);
 
 private:
-    tensor_update update_of(tensor_id t, step_id step, step_totals const& totals) const;
+    tensor_update update_of(tensor_id t, step_id step) const;
+    adamw_settings settings_of(step_id step, step_totals const& totals) const;
     std::size_t bytes_of(tensor_id t) const;
     std::span<std::byte> bytes_in(std::span<float> place, tensor_id t) const;
     void gather_directly(step_id step, step_totals const& totals, mpi::messenger& messages, transport& by, std::deque<reduction>& reductions,
                          std::function<void()> const& begun);
-    state_array& sent_values(tensor_id t, tensor_update const& one);
-    void compute(tensor_id t, tensor_update one, state_array& values);
+    state_array& sent_values(tensor_id t, tensor_update const& one, adamw_settings const& settings);
+    void compute(tensor_id t, tensor_update one, adamw_settings const& settings, state_array& values);
 
     run_config const* config_;
     resident_state* state_;

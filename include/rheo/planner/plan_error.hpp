@@ -188,8 +188,8 @@ std::string form_error(plan const& p, int slices)
 
 }  // namespace detail
 
-/// Why the plan is none for steps of so many microbatches of the model; empty when it is. Ranks may be missing: it may be the plan after a loss. Memory is
-/// not its business. @param ranks above the highest that may be named
+/// Why the plan cannot run steps of so many microbatches of the model; empty when it can. It may lack ranks, as a plan after a loss does. Memory is
+/// not checked here. @param ranks above the highest that may be named
 template <class OnlyWhenCalled = void>
 std::string step_plan_error(plan const& p, model_description const& model, int microbatches, int slices, int ranks)
 {

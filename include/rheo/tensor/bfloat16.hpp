@@ -42,8 +42,8 @@ private:
     std::uint16_t bits_;
 };
 
-/// One of the two values beside a float, the upper one with the probability that makes the mean exact: `word`'s lower 16 bits are added below the last
-/// bit that stays. Finite values stay finite. What is not finite is as bfloat16{value} has it.
+/// Stochastic rounding: one of the two neighbours of a float, chosen so that the mean over all words is exact. Adds the lower 16 bits of `word` and
+/// truncates. Finite values stay finite; infinities and NaN convert as in bfloat16{value}.
 constexpr bfloat16 stochastically_rounded(float value, std::uint32_t word)
 {
     auto const bits = std::bit_cast<std::uint32_t>(value);

@@ -40,7 +40,7 @@ constexpr bool is_finite(float value) { return (std::bit_cast<std::uint32_t>(val
 
 constexpr float magnitude(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffU); }
 
-/// std::clamp by value. std::clamp takes references: of the host's constants nvcc has no address on the device, and puts a trap there without a word.
+/// std::clamp by value. std::clamp takes references, and for a reference to a constant of the host nvcc emits a trap on the device, without a warning.
 constexpr int clamped(int value, int least, int largest) { return value < least ? least : value > largest ? largest : value; }
 
 /// Adding this rounds a double below 2^51 to the nearest integer (ties to even) and leaves it in the low bits.

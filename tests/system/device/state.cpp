@@ -54,15 +54,12 @@ outcome made_and_updated(compute_backend& backend)
                        .second_moment = &storage.second_moment,
                        .gradient = gradient.data(),
                        .stored = storage.stored.data(),
-                       .gradient_multiplier = 0.25,
-                       .learning_rate = 1e-2,
-                       .weight_decay = info.tensors[at(t)].decays ? 0.1 : 0.0,
-                       .step = 3});
+                       .weight_decay = info.tensors[at(t)].decays ? 0.1 : 0.0});
     }
     backend.add_sums_of_squares({norms.data(), 1});
     backend.add_sums_of_squares(std::span{norms}.subspan(1));
     out.squares = backend.sums_of_squares();
-    backend.update(all);
+    backend.update(all, {.gradient_multiplier = 0.25, .learning_rate = 1e-2, .step = 3});
     backend.wait();
     for (tensor_id t{0}; at(t) < info.tensors.size(); ++t) {
         if (!info.tensors[at(t)].is_parameter) {
@@ -129,10 +126,9 @@ TEST_CASE("state: in bf16 it is what the definition leaves")
                                 .first_moment = &storage.first_moment,
                                 .second_moment = &storage.second_moment,
                                 .gradient = on_device.data(),
-                                .rounding = rounding,
-                                .learning_rate = 1e-2,
-                                .step = 1};
-        device->update({&one, 1});
+                                .rounding = rounding};
+        adamw_settings const settings{.learning_rate = 1e-2, .step = 1};
+        device->update({&one, 1}, settings);
         device->wait();
         definition::adamw(adamw_arguments<bf16_state>{.count = count,
                                                       .master = master.data(),
@@ -140,8 +136,7 @@ TEST_CASE("state: in bf16 it is what the definition leaves")
                                                       .second_moment = second.data(),
                                                       .gradient = gradient.data(),
                                                       .rounding = rounding,
-                                                      .learning_rate = 1e-2,
-                                                      .step = 1});
+                                                      .settings = settings});
         auto const after = values_of(*device, storage);
         auto const expected = tensor_values{{master.begin(), master.end()}, {first.begin(), first.end()}, {second.begin(), second.end()}};
         CHECK(after.parameter == expected.parameter);

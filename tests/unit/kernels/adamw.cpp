@@ -18,8 +18,12 @@ TEST_CASE("adamw: first step is the learning rate, signed")
     doubles m(3);
     doubles v(3);
     doubles const g{0.5, -0.25, 7.0};
-    definition::adamw<fp64>(
-        {.count = 3, .master = master.data(), .first_moment = m.data(), .second_moment = v.data(), .gradient = g.data(), .learning_rate = 0.1, .step = 1});
+    definition::adamw<fp64>({.count = 3,
+                             .master = master.data(),
+                             .first_moment = m.data(),
+                             .second_moment = v.data(),
+                             .gradient = g.data(),
+                             .settings = {.learning_rate = 0.1, .step = 1}});
     CHECK(master[0] == Approx(0.9));
     CHECK(master[1] == Approx(-1.9));
     CHECK(master[2] == Approx(2.9));
@@ -33,9 +37,8 @@ TEST_CASE("adamw: first step is the learning rate, signed")
                              .first_moment = m.data(),
                              .second_moment = v.data(),
                              .gradient = zero.data(),
-                             .learning_rate = 0.1,
                              .weight_decay = 0.5,
-                             .step = 1});
+                             .settings = {.learning_rate = 0.1, .step = 1}});
     CHECK(decayed[0] == Approx(0.95));
     CHECK(m[0] == 0.0);
 }
@@ -60,19 +63,15 @@ TEST_CASE("adamw: host matches double over many steps")
                                .second_moment = v.data(),
                                .gradient = g.data(),
                                .parameter = copy.data(),
-                               .gradient_multiplier = 0.01,
-                               .learning_rate = 1e-2,
                                .weight_decay = 0.1,
-                               .step = step});
+                               .settings = {.gradient_multiplier = 0.01, .learning_rate = 1e-2, .step = step}});
             definition::adamw<fp64>({.count = n,
                                      .master = master_wide.data(),
                                      .first_moment = m_wide.data(),
                                      .second_moment = v_wide.data(),
                                      .gradient = g_wide.data(),
-                                     .gradient_multiplier = 0.01,
-                                     .learning_rate = 1e-2,
                                      .weight_decay = 0.1,
-                                     .step = step});
+                                     .settings = {.gradient_multiplier = 0.01, .learning_rate = 1e-2, .step = step}});
         }
         CHECK(bits(copy) == bits(master));
         // Ten roundings of the parameter, and ten changes of at most 0.03 (|m| / sqrt(v) <= 3, times lr) with some 30 roundings each,
@@ -99,16 +98,18 @@ TEST_CASE("adamw: threads change no bit; step zero is refused")
                                .first_moment = m.data(),
                                .second_moment = v.data(),
                                .gradient = g.data(),
-                               .learning_rate = 1e-3,
-                               .step = step});
+                               .settings = {.learning_rate = 1e-3, .step = step}});
         }
         return std::tuple{bits(master), bits(m), bits(v), std::bit_cast<std::uint64_t>(host::sum_of_squares(pool, {.count = n, .gradient = g.data()}))};
     });
     tile_pool pool{1};
-    CHECK_THROWS_AS(
-        host::adamw(pool,
-                    {.count = 0, .master = nullptr, .first_moment = nullptr, .second_moment = nullptr, .gradient = nullptr, .learning_rate = 1, .step = 0}),
-        precondition_error);
+    CHECK_THROWS_AS(host::adamw(pool, {.count = 0,
+                                       .master = nullptr,
+                                       .first_moment = nullptr,
+                                       .second_moment = nullptr,
+                                       .gradient = nullptr,
+                                       .settings = {.learning_rate = 1, .step = 0}}),
+                    precondition_error);
 }
 
 TEST_CASE("sum of squares: host agrees with the definition")

@@ -73,9 +73,8 @@ TEST_CASE("strips: an update has the same bits in any piece of a tensor")
                                .first_moment = first.data() + begin[i],
                                .second_moment = second.data() + begin[i],
                                .gradient = gradient.data() + begin[i],
-                               .learning_rate = 1e-3,
                                .weight_decay = 0.1,
-                               .step = 3});
+                               .settings = {.learning_rate = 1e-3, .step = 3}});
         }
         return std::vector{bits(master), bits(first), bits(second)};
     };

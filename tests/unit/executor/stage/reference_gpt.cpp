@@ -176,10 +176,10 @@ TEST_CASE("reference_gpt: update matches the kernel in double")
                                                  .first_moment = first[k].data(),
                                                  .second_moment = second[k].data(),
                                                  .gradient = sums.gradients[k].data(),
-                                                 .gradient_multiplier = rheo::clip_factor(std::sqrt(squares) / divisor, o.clip_norm) / divisor,
-                                                 .learning_rate = learning_rate(o, s),
                                                  .weight_decay = t.model.info().tensors[k].decays ? o.weight_decay : 0,
-                                                 .step = s + 1});
+                                                 .settings = {.gradient_multiplier = rheo::clip_factor(std::sqrt(squares) / divisor, o.clip_norm) / divisor,
+                                                              .learning_rate = learning_rate(o, s),
+                                                              .step = s + 1}});
         }
         t.update(sums, o);
     }

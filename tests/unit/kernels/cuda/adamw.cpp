@@ -40,20 +40,17 @@ bool has_gradient(std::size_t n) { return n % 3 != 0; }
 bool has_sums(std::size_t n) { return n % 3 != 1; }
 bool has_parameter(std::size_t n) { return n % 2 == 0; }
 
-constexpr adamw_arguments<> settings(std::int64_t step)
+constexpr adamw_arguments<> arguments(std::int64_t step)
 {
     return {.count = 0,
             .master = nullptr,
             .first_moment = nullptr,
             .second_moment = nullptr,
             .gradient = nullptr,
-            .gradient_multiplier = 0.013,
-            .learning_rate = 3e-4,
-            .beta2 = 0.95,
-            .step = step};
+            .settings = {.gradient_multiplier = 0.013, .learning_rate = 3e-4, .beta2 = 0.95, .step = step}};
 }
 
-static_assert(definition::factors_of<float>(settings(1)).correction1 == static_cast<float>(1 / (1 - 0.9)));
+static_assert(definition::factors_of<float>(arguments(1).settings).correction1 == static_cast<float>(1 / (1 - 0.9)));
 
 }  // namespace
 
@@ -69,7 +66,7 @@ TEMPLATE_TEST_CASE("cuda adamw: one launch has the bits of the definition", "", 
             expected.emplace_back(counts[n], 10 * n);
         }
         auto const before = expected;
-        auto const factors = definition::factors_of<float>(settings(5));
+        auto const factors = definition::factors_of<float>(arguments(5).settings);
         std::vector<adamw_tensor<policy>> list;
         for (std::size_t n = 0; n < std::size(counts); ++n) {
             auto& t = expected[n];
@@ -128,7 +125,7 @@ TEMPLATE_TEST_CASE("cuda adamw: one launch has the bits of the definition", "", 
 TEST_CASE("cuda adamw: a state in bf16 has the bits of the definition")
 {
     auto const first = first_blocks(counts);
-    auto const factors = definition::factors_of<float>(settings(5));
+    auto const factors = definition::factors_of<float>(arguments(5).settings);
     for (std::size_t const offset : {0U, 1U}) {
         struct kept {
             std::vector<bfloat16> master, first, second;
@@ -194,10 +191,9 @@ TEST_CASE("adamw: a state in bf16 moves by small changes in the mean")
                                   .first_moment = first.data(),
                                   .second_moment = second.data(),
                                   .gradient = gradient.data(),
-                                  .learning_rate = 0x1p-18,
-                                  .step = 1};
-    for (a.step = 1; a.step <= 64; ++a.step) {
-        a.rounding = stream_of(rounding_key(1, step_id{a.step - 1}, tensor_id{0}));
+                                  .settings = {.learning_rate = 0x1p-18, .step = 1}};
+    for (auto& step = a.settings.step; step <= 64; ++step) {
+        a.rounding = stream_of(rounding_key(1, step_id{step - 1}, tensor_id{0}));
         definition::adamw(a);
     }
     double sum = 0;
@@ -213,7 +209,7 @@ TEST_CASE("cuda adamw: list equals single; sums equal gradients")
     auto t = tensor<float>{100, 1};
     auto single = t;
     auto from_sums = t;
-    auto a = settings(3);
+    auto a = arguments(3);
     a.count = 100;
     a.weight_decay = 0.1;
     for (auto* some : {&single, &t, &from_sums}) {
@@ -226,7 +222,7 @@ TEST_CASE("cuda adamw: list equals single; sums equal gradients")
     a.second_moment = single.second.data();
     a.gradient = single.gradient.data();
     definition::adamw(a);
-    auto const factors = definition::factors_of<float>(a);
+    auto const factors = definition::factors_of<float>(a.settings);
     auto const first = first_blocks(std::vector<std::int64_t>{100});
     for (bool const turned : {false, true}) {
         auto& some = turned ? from_sums : t;
