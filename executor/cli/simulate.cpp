@@ -27,7 +27,7 @@ namespace {
 
 struct replayed_policy {
     replay_kind kind;
-    goodput_account account;
+    goodput_account<> account;
 };
 
 /// What was read. @throws exit_error with the sentence when it was refused
@@ -88,7 +88,7 @@ void print_json(std::string const& trace, std::string const& model, std::vector<
     auto policies = nlohmann::ordered_json::array();
     for (auto const& [kind, account] : replayed) {
         nlohmann::ordered_json row{{"trace", trace}, {"model", model}, {"policy", name_of(kind)}, {"steps", account.steps}};
-        for (auto const& c : goodput_classes) {
+        for (auto const& c : goodput_classes<>) {
             row[std::string{c.name} + "_ms"] = (account.*c.time).count;
         }
         row["end_ms"] = account.end.count;
@@ -113,7 +113,7 @@ void print_table(std::string const& trace, named_steps_table const& steps, node_
         auto const samples = static_cast<double>(account.steps) * steps.table.samples_per_step;
         rows[1].cells.insert(rows[1].cells.end(), {end.count == 0 ? "-" : fmt::format("{:.4g}", samples / in_seconds(end).count), ""});
     }
-    for (auto const& c : goodput_classes) {
+    for (auto const& c : goodput_classes<>) {
         text_row row{{std::string{c.name}}};
         for (auto const& [kind, account] : replayed) {
             row.cells.insert(row.cells.end(), {fmt::format("{:.3f} s", in_seconds(account.*c.time).count), share_of(account.*c.time, end)});

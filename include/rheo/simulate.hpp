@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Rehearsals on modelled time: a step, a step that loses ranks, messages, collectives and execution traces on a network, a job on nodes that come and go;
-// and the steps of plans as Chakra execution traces.
+// Rehearsals on modelled time: a step, a step that loses ranks, messages, collectives and execution traces on a network, jobs
+// over their whole time; and the steps of plans as Chakra execution traces.
 
 #include "rheo/simulate/chakra/execution_node.hpp"
 #include "rheo/simulate/chakra/execution_nodes.hpp"
@@ -29,6 +29,13 @@
 #include "rheo/simulate/goodput/replay_policy.hpp"
 #include "rheo/simulate/goodput/steps_table.hpp"
 #include "rheo/simulate/goodput/steps_table_csv.hpp"
+#include "rheo/simulate/job/cluster_request.hpp"
+#include "rheo/simulate/job/cluster_steps.hpp"
+#include "rheo/simulate/job/job_event.hpp"
+#include "rheo/simulate/job/job_event_source.hpp"
+#include "rheo/simulate/job/job_events_csv.hpp"
+#include "rheo/simulate/job/simulate_job.hpp"
+#include "rheo/simulate/job/simulated_job.hpp"
 #include "rheo/simulate/link.hpp"
 #include "rheo/simulate/loss.hpp"
 #include "rheo/simulate/network/arrivals.hpp"
@@ -38,9 +45,13 @@
 #include "rheo/simulate/network/integer_link.hpp"
 #include "rheo/simulate/network/measured_times_csv.hpp"
 #include "rheo/simulate/network/message_network.hpp"
+#include "rheo/simulate/network/model_time.hpp"
 #include "rheo/simulate/network/nccl.hpp"
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/simulate/network/network_model.hpp"
 #include "rheo/simulate/network/route.hpp"
 #include "rheo/simulate/plan_step.hpp"
+#include "rheo/simulate/played_step/play_step.hpp"
+#include "rheo/simulate/played_step/played_step.hpp"
+#include "rheo/simulate/played_step/rank_step_times.hpp"
 #include "rheo/simulate/step.hpp"

@@ -56,13 +56,10 @@ constexpr seconds makespan_of(stage_prices const& prices, program const& p, arra
     return nanoseconds(static_cast<double>(replayed(detail::times_of_split(prices, p.slices, cuts, devices))));
 }
 
-/// The same where the marked stages recompute activations (schedule/transform/recomputation.hpp), each time for as long as a forward.
-/// @pre one mark per stage of the program, items are whole microbatches. Cost: instructions of a row squared.
+/// The costs of a program's stages, those of all copies of its model, which the makespan follows from. @pre as makespan_of
 template <class OnlyWhenCalled = void>
-constexpr seconds makespan_of(stage_prices const& prices, program const& p, array_view<layer_id const> cuts, array_view<int const> devices,
-                              std::vector<bool> const& recomputed)
+constexpr stage_costs costs_of_split(stage_prices const& prices, program const& p, array_view<layer_id const> cuts, array_view<int const> devices)
 {
-    expects(stage_count(cuts) == stages_per_copy(p) && devices.size() + 1 == cuts.size(), "the cuts are not those of the program's stages");
     auto const times = detail::times_of_split(prices, p.slices, cuts, devices);
     auto const time = [](std::int64_t count) { return nanoseconds(static_cast<double>(count)); };
     stage_costs costs;
@@ -75,6 +72,17 @@ constexpr seconds makespan_of(stage_prices const& prices, program const& p, arra
                          .send_activation = time(t.send_activation),
                          .send_gradient = time(t.send_gradient)});
     }
+    return costs;
+}
+
+/// The makespan where the marked stages recompute activations (schedule/transform/recomputation.hpp), each time for as long as a forward.
+/// @pre one mark per stage of the program, items are whole microbatches. Cost: instructions of a row squared.
+template <class OnlyWhenCalled = void>
+constexpr seconds makespan_of(stage_prices const& prices, program const& p, array_view<layer_id const> cuts, array_view<int const> devices,
+                              std::vector<bool> const& recomputed)
+{
+    expects(stage_count(cuts) == stages_per_copy(p) && devices.size() + 1 == cuts.size(), "the cuts are not those of the program's stages");
+    auto const costs = costs_of_split(prices, p, cuts, devices);
     return makespan(with_recomputation(p, recomputed), costs);
 }
 

@@ -8,12 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <type_traits>
 #include <vector>
 
 #include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/collectives/message_order.hpp"
 #include "rheo/simulate/network/integer_link.hpp"
+#include "rheo/simulate/network/model_time.hpp"
 #include "rheo/topology/cluster.hpp"
 #include "rheo/trace/chakra/node.hpp"
 #include "rheo/trace/chakra/trace_set.hpp"
@@ -73,20 +73,6 @@ constexpr collective_form form_of(chakra_collective what, chakra_play_rules<Mode
 }
 
 namespace detail {
-
-template <class Model>
-constexpr bool has_whole_time = std::is_same_v<typename Model::time, whole_nanoseconds>;
-
-/// Seconds as a time of the model: whole ones are rounded down.
-template <class Model>
-typename Model::time model_time(seconds time)
-{
-    if constexpr (has_whole_time<Model>) {
-        return whole(time.count * 1e9);
-    } else {
-        return time;
-    }
-}
 
 template <class Model>
 typename Model::time model_time_of_micros(std::uint64_t micros)

@@ -111,7 +111,7 @@ public:
         account_.end = trace.events.back().at;
     }
 
-    goodput_account run()
+    goodput_account<> run()
     {
         while (true) {
             auto const now = std::min(pool_.next(), phase_end());
@@ -276,7 +276,7 @@ private:
     steps_table const* table_;
     replay_policy policy_;
     node_pool<> pool_;
-    goodput_account account_;
+    goodput_account<> account_;
     phase doing_ = phase::none;
     whole_milliseconds begin_{};
     whole_milliseconds takes_{};
@@ -294,7 +294,7 @@ private:
 /// Where the time of a job goes from 0 to the last event of the trace; a refusal says what is wrong with the table, the policy or the trace.
 /// Cost: the events, log their number.
 template <class OnlyWhenCalled = void>
-result<goodput_account> replay_goodput(steps_table const& table, replay_policy const& policy, node_trace const& trace)
+result<goodput_account<>> replay_goodput(steps_table const& table, replay_policy const& policy, node_trace const& trace)
 {
     for (auto const& fault : {steps_table_fault(table), replay_policy_fault(policy), node_trace_fault(trace)}) {
         if (!fault.empty()) {

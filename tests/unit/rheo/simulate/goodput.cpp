@@ -46,7 +46,7 @@ class walked_job {
 public:
     walked_job(steps_table const& table, replay_policy const& policy, node_trace const& trace) : table_{table}, policy_{policy}, trace_{trace} {}
 
-    goodput_account walk()
+    goodput_account<> walk()
     {
         auto const end = trace_.events.back().at.count;
         for (now_ = 0; now_ < end; ++now_) {
@@ -179,7 +179,7 @@ private:
     steps_table table_;
     replay_policy policy_;
     node_trace trace_;
-    goodput_account account_;
+    goodput_account<> account_;
     std::int64_t now_ = 0;
     std::string doing_;
     std::int64_t left_ = 0;
@@ -279,7 +279,7 @@ TEST_CASE("goodput: published traces to the millisecond")
         auto const account = replay_goodput(table_named(model), policy_named(model, expected.cell(line, "policy")), *trace);
         REQUIRE(account);
         CHECK(account->steps == expected.integer(line, "steps"));
-        for (auto const& c : goodput_classes) {
+        for (auto const& c : goodput_classes<>) {
             CAPTURE(c.name);
             CHECK(((*account).*c.time).count == expected.integer(line, std::string{c.name} + "_ms"));
         }
@@ -315,7 +315,7 @@ TEST_CASE("goodput: accounts are those of an oracle")
         REQUIRE(account);
         auto const walked = walked_job{job.table, job.policy, job.trace}.walk();
         CHECK(account->steps == walked.steps);
-        for (auto const& c : goodput_classes) {
+        for (auto const& c : goodput_classes<>) {
             CAPTURE(c.name);
             CHECK(((*account).*c.time).count == (walked.*c.time).count);
         }

@@ -1,0 +1,214 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// Steps of plans on a described cluster: programs as the workers run them, computations as the planner prices them on each rank's own device.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "rheo/model/footprint.hpp"
+#include "rheo/model/model.hpp"
+#include "rheo/model/state.hpp"
+#include "rheo/partition/layer_profile.hpp"
+#include "rheo/partition/split_makespan.hpp"
+#include "rheo/partition/stage_prices.hpp"
+#include "rheo/plan/plan.hpp"
+#include "rheo/plan/programs.hpp"
+#include "rheo/plan/reduction_units.hpp"
+#include "rheo/planner/group_prices.hpp"
+#include "rheo/planner/job_templates.hpp"
+#include "rheo/planner/planning_request.hpp"
+#include "rheo/simulate/cluster/cluster_model.hpp"
+#include "rheo/simulate/plan_step.hpp"
+#include "rheo/simulate/step.hpp"
+#include "rheo/topology/tagged_index.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+/// Rank -> how many times as long as its device's its computations take; ranks beyond the end: 1.
+using slow_factors = std::vector<double>;
+
+constexpr double factor_of(slow_factors const& slow, rank_id rank) { return at(rank) < slow.size() ? slow[at(rank)] : 1.0; }
+
+template <class OnlyWhenCalled = void>
+class cluster_steps {
+public:
+    /// @pre the request's machine is the cluster's (cluster_request.hpp), cluster_fault is empty
+    cluster_steps(model_description const& model, planning_request const& request, cluster_model const& cluster)
+        : model_{&model}, request_{&request}, cluster_{&cluster}, state_{state_of(model)}, units_{reduction_units(state_, layers())}
+    {
+        kinds_.push_back({cluster.device.description, planned_layers(model, request)});
+        for (auto const& d : cluster.different) {
+            if (!(d.device.description == cluster.device.description)) {
+                kinds_.push_back({d.device.description, layers_on(d.device.description)});
+            }
+        }
+    }
+
+    /// The work of the plan from time 0 on: of a whole step, or of the rest of one. Cost: linear in its instructions.
+    /// @pre the plan's cuts belong to the model, its ranks are devices of the cluster
+    modelled_step step_of(plan const& p, slow_factors const& slow = {}) const
+    {
+        auto programs = programs_of(p, units_, layers());
+        auto const most = largest_group(p);
+        std::vector<std::optional<stage_prices>> even(kinds_.size());
+        modelled_step step{};
+        for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+            auto const& pipeline = p.pipelines[i];
+            std::vector<rank_id> rows;  // of a group its first rank
+            for (auto const& group : groups_of(pipeline)) {
+                rows.push_back(group.front());
+            }
+            auto costs = costs_of(p, i, programs[i], most, even, slow);
+            auto boundary = boundaries_of(*model_, request_->microbatch, pipeline.cuts, request_->policy);
+            boundary.resize(static_cast<std::size_t>(stage_count(pipeline.cuts)));  // the last stage sends nothing
+            auto const of_copy = boundary;
+            for (int copy = 1; copy < programs[i].copies; ++copy) {
+                boundary.insert(boundary.end(), of_copy.begin(), of_copy.end());
+            }
+            step.pipelines.push_back({std::move(programs[i]), std::move(rows), std::move(costs), std::move(boundary)});
+            step.update = std::max(step.update, update_time(pipeline));
+        }
+        for (auto const& unit : units_) {
+            step.sums.push_back({sum_bytes(unit, state_, request_->policy).count / most});  // the members of a group sum their shards
+        }
+        step.decide = vote_time(step);
+        return step;
+    }
+
+private:
+    struct device_kind {
+        device_description device;
+        std::vector<layer_profile> layers;
+    };
+
+    int layers() const { return static_cast<int>(model_->layers.size()); }
+
+    /// Layers on another device; measured ones take longer by as much as modelled ones.
+    std::vector<layer_profile> layers_on(device_description device) const
+    {
+        auto other = *request_;
+        other.machine.device = device;
+        other.profile.clear();
+        auto layers = planned_layers(*model_, other);
+        if (!request_->profile.empty()) {
+            auto same = *request_;
+            same.profile.clear();
+            auto const before = planned_layers(*model_, same);
+            auto scaled = request_->profile;
+            for (std::size_t l = 0; l < layers.size(); ++l) {
+                scaled[l].forward = scaled[l].forward * (layers[l].forward / before[l].forward);
+                scaled[l].backward = scaled[l].backward * (layers[l].backward / before[l].backward);
+            }
+            return scaled;
+        }
+        return layers;
+    }
+
+    std::size_t kind_of(rank_id rank) const
+    {
+        auto const& device = device_of(*cluster_, rank).description;
+        auto const found = std::find_if(kinds_.begin(), kinds_.end(), [&](auto const& kind) { return kind.device == device; });
+        return static_cast<std::size_t>(found - kinds_.begin());
+    }
+
+    /// Of the stages of all copies, each on its rank's device. @param even prices of a kind without what is the pipeline's own, once they are made
+    stage_costs costs_of(plan const& p, std::size_t i, program const& program, int most, std::vector<std::optional<stage_prices>>& even,
+                         slow_factors const& slow) const
+    {
+        auto const& pipeline = p.pipelines[i];
+        bool const is_own = !pipeline.shares.empty() || !p.recompute.levels.empty();
+        std::vector<int> devices;
+        for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {
+            devices.push_back(static_cast<int>(pipeline.stages[at(stage)].size()));
+        }
+        std::vector<std::optional<stage_costs>> of_kind(kinds_.size());
+        auto const costs_on = [&](std::size_t kind) -> stage_costs const& {
+            if (!of_kind[kind]) {
+                if (!is_own && !even[kind]) {
+                    even[kind] = prices_of(kind, most);
+                }
+                of_kind[kind] = costs_of_split(is_own ? own_prices(kind, p, i, most) : *even[kind], program, pipeline.cuts, devices);
+            }
+            return *of_kind[kind];
+        };
+        stage_costs costs;
+        for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+            double factor = 1.0;  // a group waits for its slowest member
+            std::size_t slowest = 0;
+            for (auto const rank : pipeline.stages[s]) {
+                factor = std::max(factor, factor_of(slow, rank));
+                slowest = std::max(slowest, kind_of(rank), [&](std::size_t a, std::size_t b) { return costs_on(a)[s].forward < costs_on(b)[s].forward; });
+            }
+            auto cost = costs_on(slowest)[s];
+            for (auto* time : {&cost.forward, &cost.backward, &cost.input_gradient, &cost.weight_gradient}) {
+                *time = *time * factor;
+            }
+            costs.push_back(cost);
+        }
+        return costs;
+    }
+
+    stage_prices prices_of(std::size_t kind, int most) const
+    {
+        return make_stage_prices(with_group_prices(kinds_[kind].layers, *model_, *request_, most), request_->machine.between_nodes, most);
+    }
+
+    stage_prices own_prices(std::size_t kind, plan const& p, std::size_t i, int most) const
+    {
+        auto const& planned = kinds_[kind].layers;
+        auto layers = with_group_prices(planned, *model_, *request_, most);
+        if (!p.pipelines[i].shares.empty()) {
+            layers = with_prices_of(p.pipelines[i], std::move(layers), planned, *model_, *request_);
+        }
+        if (!p.recompute.levels.empty()) {
+            detail::add_recomputation(layers, p, i, schedule_of(p, i).compute);
+        }
+        return make_stage_prices(layers, request_->machine.between_nodes, most);
+    }
+
+    /// Reads and writes the state of the fullest rank.
+    seconds update_time(pipeline_instance const& pipeline) const
+    {
+        seconds longest{};
+        auto const where = placement_of(pipeline);
+        auto const groups = groups_of(pipeline);
+        for (std::size_t k = 0; k < groups.size(); ++k) {
+            bytes held{};
+            for (auto const l : layers_in(layers_at(pipeline.cuts, where, static_cast<int>(k)))) {
+                held += committed_bytes(model_->layers[at(l)], request_->policy);
+            }
+            auto const traffic = device_of(*cluster_, groups[k].front()).description.traffic;
+            longest = std::max(longest, bytes{2 * held.count / static_cast<std::int64_t>(groups[k].size())} / traffic);
+        }
+        return longest;
+    }
+
+    /// Up and down a binomial tree of all ranks over the outermost links; as described for recoveries where that is.
+    seconds vote_time(modelled_step const& step) const
+    {
+        if (cluster_->recovery && cluster_->recovery->decide > seconds{}) {
+            return cluster_->recovery->decide;
+        }
+        std::size_t ranks = 0;
+        for (auto const& pipeline : step.pipelines) {
+            ranks += pipeline.ranks.size();
+        }
+        auto const rounds = 2.0 * std::ceil(std::log2(static_cast<double>(std::max<std::size_t>(ranks, 1))));
+        return cluster_->levels.back().network.link.latency * (2.0 * rounds);
+    }
+
+    model_description const* model_;
+    planning_request const* request_;
+    cluster_model const* cluster_;
+    collection state_;
+    std::vector<reduction_unit> units_;
+    std::vector<device_kind> kinds_;  ///< the first is that of the cluster
+};
+
+}  // namespace rheo::inline v0

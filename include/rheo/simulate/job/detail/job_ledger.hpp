@@ -1,0 +1,117 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The clock of a simulated job and its accounts: time goes on only by being booked.
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "rheo/simulate/cluster/cluster_model.hpp"
+#include "rheo/simulate/goodput/goodput_account.hpp"
+#include "rheo/simulate/job/detail/job_members.hpp"
+#include "rheo/simulate/job/detail/played_plan.hpp"
+#include "rheo/simulate/job/simulated_job.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+class job_ledger {
+public:
+    using time_class = whole_nanoseconds goodput_account<whole_nanoseconds>::*;
+
+    job_ledger(job_description const& job, job_members const& members, simulated_job& out) : job_{&job}, members_{&members}, out_{&out} {}
+
+    whole_nanoseconds now() const { return now_; }
+    bool is_over() const { return now_ >= job_->until; }
+
+    /// Time passes up to `end`, in which ranks wait; or to where the job ends. @returns whether it came to `end`
+    bool pass(time_class into, whole_nanoseconds end)
+    {
+        auto const reached = std::min(end, job_->until);
+        auto const takes = reached - now_;
+        out_->account.*(reached < end ? &goodput_account<whole_nanoseconds>::unfinished : into) += takes;
+        for (auto const rank : members_->present()) {
+            out_->waiting += device_of(job_->cluster, rank).waiting * nanoseconds(static_cast<double>(takes.count));
+        }
+        now_ = reached;
+        return reached == end;
+    }
+
+    /// A step, or the rest of one, ends. @returns false when the job ends in it
+    bool end_step(played_plan const& account)
+    {
+        if (now_ + account.time > job_->until) {
+            out_->account.unfinished += job_->until - now_;
+            now_ = job_->until;
+            return false;
+        }
+        add_good(account.time, account.parts);
+        out_->computing += account.computing;
+        out_->waiting += account.waiting;
+        now_ += account.time;
+        return true;
+    }
+
+    /// A step that breaks: so much of its time is good, as ranks spent it; the rest is lost.
+    void break_step(whole_nanoseconds end, whole_nanoseconds good, rank_step_times<> const& spent)
+    {
+        if (good > whole_nanoseconds{}) {
+            add_good(good, rounded_parts(spent, good));
+        }
+        out_->account.lost += end - now_ - good;
+        now_ = end;
+    }
+
+    /// What was done so far will stay.
+    void keep()
+    {
+        since_ = {};
+        since_good_ = {};
+    }
+
+    /// All that was good since the last keep() is lost. @returns how much that is
+    whole_nanoseconds undo()
+    {
+        auto const undone = std::exchange(since_good_, {});
+        out_->account.good -= undone;
+        out_->account.lost += undone;
+        for (auto const part : rank_step_parts<whole_nanoseconds>) {
+            out_->good.*part -= since_.*part;
+        }
+        since_ = {};
+        return undone;
+    }
+
+    /// The job goes on after a change of its members.
+    void note(job_change_record record)
+    {
+        record.recovery = now_ - record.at;
+        std::sort(record.lost.begin(), record.lost.end());
+        out_->copied += record.copied;
+        out_->changes.push_back(std::move(record));
+    }
+
+private:
+    void add_good(whole_nanoseconds time, rank_step_times<whole_nanoseconds> const& parts)
+    {
+        for (auto const part : rank_step_parts<whole_nanoseconds>) {
+            out_->good.*part += parts.*part;
+            since_.*part += parts.*part;
+        }
+        out_->account.good += time;
+        since_good_ += time;
+    }
+
+    job_description const* job_;
+    job_members const* members_;
+    simulated_job* out_;
+    whole_nanoseconds now_{};
+    whole_nanoseconds since_good_{};  ///< since the newest checkpoint
+    rank_step_times<whole_nanoseconds> since_{};
+};
+
+}  // namespace detail
+}  // namespace rheo::inline v0

@@ -1,0 +1,403 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The player of a job: steps of the plan in force, until something happens to its ranks; then what the functions of a run decide.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/plan/holdings_under.hpp"
+#include "rheo/planner/make_plan_on.hpp"
+#include "rheo/planner/make_replanning.hpp"
+#include "rheo/recover/membership_plan.hpp"
+#include "rheo/simulate/job/detail/broken_step.hpp"
+#include "rheo/simulate/job/detail/job_ledger.hpp"
+#include "rheo/simulate/job/detail/job_members.hpp"
+#include "rheo/simulate/job/detail/job_times.hpp"
+#include "rheo/simulate/job/detail/plan_in_force.hpp"
+#include "rheo/simulate/job/detail/plan_steps.hpp"
+#include "rheo/simulate/job/job_event_source.hpp"
+#include "rheo/simulate/job/simulated_job.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// @tparam Model of the network  @tparam Observer is told of each step that counts, when it ends: (step, begin, played_plan, ranks that are there)
+template <class Model, class Observer>
+class job_player {
+public:
+    job_player(job_description const& job, job_policy policy, job_event_source events, Observer& observer)
+        : job_{&job},
+          policy_{policy},
+          observer_{&observer},
+          steps_{job},
+          times_{job},
+          known_{make_replanning(job.model, job.request, job.ranks)},
+          rules_{membership_rules_of(job.request)},
+          layers_{planned_layers(job.model, job.request)},
+          members_{job.ranks, job.begins_with_ranks, std::move(events)},
+          ledger_{job, members_, out_}
+    {
+    }
+
+    job_player(job_player const&) = delete;  // parts of it point to others
+    job_player& operator=(job_player const&) = delete;
+
+    result<simulated_job> play()
+    {
+        while (step_ < job_->steps && !ledger_.is_over() && failure_.empty() && out_.error.empty()) {
+            if (!in_force_) {
+                begin_again();
+            } else if (members_.take_until(ledger_.now())) {
+                lose_between_steps();
+            } else if (!regroup()) {
+                play_whole_step();
+            }
+        }
+        if (!failure_.empty()) {
+            return failure{failure_};
+        }
+        note_pending(0);
+        out_.plans = steps_.plans();
+        out_.account.steps = step_;
+        out_.account.end = ledger_.now();
+        expects(total_time(out_.account) == out_.account.end, "each nanosecond of a job is in one account");
+        expects(total_time(out_.good) == out_.account.good, "each nanosecond of a step is in one part");
+        return std::move(out_);
+    }
+
+private:
+    using account = goodput_account<whole_nanoseconds>;
+
+    whole_nanoseconds in_time(seconds time, std::string const& what)
+    {
+        auto const whole = job_time(time, what);
+        failure_ = whole ? failure_ : whole.error();
+        return whole ? *whole : whole_nanoseconds{};
+    }
+
+    /// What a whole step comes to; nothing when that failed.
+    std::optional<played_plan> whole_step()
+    {
+        auto account = in_force_.whole_step(steps_, members_.slow());
+        if (!account) {
+            failure_ = account.error();
+            return std::nullopt;
+        }
+        out_.fullest = std::max(out_.fullest, account->fullest);
+        return *std::move(account);
+    }
+
+    void play_whole_step()
+    {
+        auto const account = whole_step();
+        if (!account) {
+            return;
+        }
+        if (auto const loss = loss_before(ledger_.now() + account->time)) {
+            lose(steps_.whole(*in_force_, members_.slow()), *loss);
+        } else if (ledger_.end_step(*account)) {
+            commit(*account);
+        }
+    }
+
+    /// The next loss, if it comes before that time and before the job ends.
+    std::optional<whole_nanoseconds> loss_before(whole_nanoseconds time)
+    {
+        auto const loss = members_.next_loss(time);
+        return loss && *loss < std::min(time, job_->until) ? loss : std::nullopt;
+    }
+
+    void commit(played_plan const& account)
+    {
+        (*observer_)(step_, ledger_.now() - account.time, account, members_.size());
+        ++step_;
+        out_.few_copies += static_cast<int>(in_force_->pipelines.size()) <= job_->request.failures ? account.time : whole_nanoseconds{};
+        in_force_.commit(step_id{step_});
+        if (job_->checkpoint_every > 0 && step_ % job_->checkpoint_every == 0 && step_ < job_->steps) {
+            write_checkpoint();
+        }
+    }
+
+    /// False when a loss comes before its end: the next step begins with that.
+    bool write_checkpoint()
+    {
+        auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
+        if (auto const loss = loss_before(end)) {
+            ledger_.pass(&account::lost, *loss);
+            return false;
+        }
+        if (ledger_.pass(&account::checkpoint, end)) {
+            checkpoint_ = step_;
+            ledger_.keep();
+        }
+        return true;
+    }
+
+    /// Members are lost in a part of a step that began now. @param first when the first of them is
+    void lose(step_part const& part, whole_nanoseconds first)
+    {
+        auto const begin = ledger_.now();
+        auto const heard = first + in_time(times_.detection(), "detection");
+        members_.take_losses(heard);
+        job_change_record record{.at = first, .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks()};
+        if (policy_ == job_policy::checkpoint) {
+            ledger_.pass(&account::lost, first);
+            restart(std::move(record), "the policy");
+            return;
+        }
+        auto const played = steps_.play_to_losses(part, members_.lost(), begin, heard);
+        if (!played) {
+            failure_ = played.error();
+            return;
+        }
+        bool const keeps = policy_ == job_policy::rheo;
+        auto holdings = holdings_of_survivors(in_force_.holdings(), record.lost, part, *played, known_, keeps);
+        auto planned = plan_membership(holdings, in_force_->pipelines, {}, known_, rules_);
+        auto const before = part.only != nullptr && keeps ? kept_part(*part.only, known_, layers_) : 0.0;
+        auto const kept = planned.salvage.lost.empty() && keeps ? std::max(0.0, kept_part(planned.salvage, known_, layers_) - before) : 0.0;
+        auto const whole = whole_step();
+        if (!whole) {
+            return;
+        }
+        auto const good = std::min(first - begin, whole_nanoseconds{static_cast<std::int64_t>(static_cast<double>(whole->time.count) * kept)});
+        record.lost_time = first - begin - good;
+        ledger_.break_step(first, good, times_of_survivors(*played));
+        auto const left = std::max(heard, begin + in_time(played->end, "a step"));
+        recover(std::move(holdings), std::move(planned), left, std::move(record));
+    }
+
+    void lose_between_steps()
+    {
+        auto const heard = ledger_.now() + in_time(times_.detection(), "detection");
+        members_.take_losses(heard);
+        job_change_record record{.at = ledger_.now(), .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks()};
+        if (policy_ == job_policy::checkpoint) {
+            restart(std::move(record), "the policy");
+            return;
+        }
+        auto holdings = without_ranks(in_force_.holdings(), record.lost);
+        auto planned = plan_membership(holdings, in_force_->pipelines, {}, known_, rules_);
+        recover(std::move(holdings), std::move(planned), heard, std::move(record));
+    }
+
+    /// Survivors go on together; further losses begin it again. @param left when the last of them is out of the step
+    void recover(std::vector<rank_holdings> holdings, membership_plan planned, whole_nanoseconds left, job_change_record record)
+    {
+        while (failure_.empty()) {
+            if (!planned.salvage.lost.empty()) {
+                auto const layer = layer_of_cell(planned.salvage.lost.front(), known_.cells_per_layer);
+                restart(std::move(record), "no survivor holds layer " + std::to_string(layer.value));
+                return;
+            }
+            if (!planned.error.empty()) {
+                halt(std::move(record), planned.error);
+                return;
+            }
+            auto const copies = copies_of(planned, known_, job_->request.policy);
+            auto const end = left + in_time(times_.recovery(copies), "a recovery");
+            auto const again = loss_before(end);
+            if (!again) {
+                if (ledger_.pass(&account::recovery, end)) {
+                    finish_step(std::move(planned), copies.moved, std::move(record));
+                }
+                return;
+            }
+            ledger_.pass(&account::recovery, *again);
+            auto const heard = *again + in_time(times_.detection(), "detection");
+            left = std::max(left, heard);
+            members_.take_losses(heard);
+            auto const lost = members_.lost_ranks();
+            record.lost.insert(record.lost.end(), lost.begin(), lost.end());
+            holdings = without_ranks(std::move(holdings), lost);
+            planned = plan_membership(holdings, in_force_->pipelines, {}, known_, rules_);
+        }
+    }
+
+    /// The rest of the step, under the new plan.
+    void finish_step(membership_plan planned, bytes moved, job_change_record record)
+    {
+        in_force_.put(std::move(planned));
+        note(std::move(record), moved);
+        auto const in_force = *in_force_;  // a loss on the way replaces the plan in force
+        auto const part = steps_.rest(in_force, members_.slow());
+        auto const account = steps_.account_of_part(part);
+        if (!account) {
+            failure_ = account.error();
+        } else if (auto const loss = loss_before(ledger_.now() + account->time)) {
+            lose(part, *loss);
+        } else if (ledger_.end_step(*account)) {
+            commit(*account);
+        }
+    }
+
+    /// All begin again from the newest checkpoint.
+    void restart(job_change_record record, std::string why)
+    {
+        record.what = job_change::restarted;
+        record.why = std::move(why);
+        record.lost_time += ledger_.undo();
+        step_ = checkpoint_;
+        in_force_.drop();
+        pending_ = std::move(record);
+    }
+
+    /// Survivors have all state, but are too few: they write it and wait.
+    void halt(job_change_record record, std::string why)
+    {
+        record.what = job_change::halted;
+        record.why = std::move(why);
+        pending_ = std::move(record);
+        auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
+        if (ledger_.pass(&account::checkpoint, end)) {
+            checkpoint_ = step_;
+            ledger_.keep();
+        }
+        in_force_.drop();
+    }
+
+    /// With the ranks that are there: a plan, the newest checkpoint. Waits while they are too few.
+    void begin_again()
+    {
+        members_.take_all(ledger_.now());
+        auto const present = members_.present();
+        auto const made = plan_for(present);
+        if (!made) {
+            wait_for_ranks(made.error());
+            return;
+        }
+        auto const reading = has_begun_ ? times_.restart(members_.nodes(rules_.node_size)) : seconds{};
+        auto const end = ledger_.now() + in_time(reading, "a restart");
+        if (auto const loss = loss_before(end)) {
+            ledger_.pass(&account::recovery, *loss);
+            return;
+        }
+        if (ledger_.pass(&account::recovery, end)) {
+            has_begun_ = true;
+            auto const held = holdings_under(*made, array_view{present}, known_.cells_per_layer, known_.optimizer);
+            in_force_.put(plan_as_chosen(held, known_, rules_, recomposition_of(*made)));
+            note_pending(in_force_.places());
+        }
+    }
+
+    result<plan> plan_for(std::vector<rank_id> const& present) const
+    {
+        auto request = job_->request;
+        if (static_cast<int>(present.size()) != job_->ranks) {  // not those that the request names pipelines for
+            request.pipelines.clear();
+            request.layers.clear();
+            request.shares.clear();
+        }
+        if (static_cast<int>(present.size()) <= request.spares) {
+            return failure{"only " + std::to_string(present.size()) + " ranks are there, and plan.spares is " + std::to_string(request.spares)};
+        }
+        return make_plan_on(job_->model, request, array_view{present});
+    }
+
+    void wait_for_ranks(std::string const& why)
+    {
+        auto const event = members_.next_event();
+        if (!event) {
+            out_.error = "the job stops at step " + std::to_string(step_) + ": " + why + ", and no rank returns";
+            return;
+        }
+        if (pending_) {
+            pending_->what = job_change::halted;
+            pending_->why = why;
+        }
+        ledger_.pass(has_begun_ ? &account::halted : &account::creating, *event);
+    }
+
+    /// Ranks that came are taken in where that helps, those that are drained leave. False when nothing changes.
+    bool regroup()
+    {
+        auto const leaving = members_.leaving();
+        if (!members_.has_waiting() && leaving.empty()) {
+            return false;
+        }
+        if (policy_ == job_policy::checkpoint) {
+            return regroup_by_checkpoint(leaving);
+        }
+        in_force_.take_in(members_.take_waiting(), step_id{step_});
+        if (leaving.empty() && !would_regroup(*in_force_, known_, rules_)) {
+            return false;
+        }
+        job_change_record record{.at = ledger_.now(), .step = step_, .what = job_change::regrouped, .lost = leaving};
+        auto planned = plan_membership(in_force_.holdings(), in_force_->pipelines, array_view{leaving}, known_, rules_);
+        if (!planned.error.empty()) {
+            members_.leave();
+            halt(std::move(record), planned.error);
+            return true;
+        }
+        auto const copies = copies_of(planned, known_, job_->request.policy);
+        auto const end = ledger_.now() + in_time(times_.regrouping(copies), "a change of members");
+        if (auto const loss = loss_before(end)) {
+            ledger_.pass(&account::recovery, *loss);  // the change is not in force
+        } else if (ledger_.pass(&account::recovery, end)) {
+            members_.leave();
+            planned.salvage.after = without_ranks(std::move(planned.salvage.after), leaving);
+            std::erase_if(planned.spares, [&](auto rank) { return std::binary_search(leaving.begin(), leaving.end(), rank); });
+            in_force_.put(std::move(planned));
+            note(std::move(record), copies.moved);
+        }
+        return true;
+    }
+
+    /// A job that begins again for every change does so behind a checkpoint; for ranks that leave it writes one.
+    bool regroup_by_checkpoint(std::vector<rank_id> const& leaving)
+    {
+        if (step_ != checkpoint_ && (leaving.empty() || !write_checkpoint())) {
+            return !leaving.empty();
+        }
+        if (!ledger_.is_over()) {
+            job_change_record record{.at = ledger_.now(), .step = step_, .what = job_change::restarted, .lost = leaving};
+            members_.leave();
+            restart(std::move(record), "its members change");
+        }
+        return true;
+    }
+
+    void note(job_change_record record, bytes copied)
+    {
+        record.copied = copied;
+        record.ranks = in_force_.places();
+        ledger_.note(std::move(record));
+    }
+
+    /// A restart or halt has ended.
+    void note_pending(int ranks)
+    {
+        if (pending_) {
+            pending_->ranks = ranks;
+            ledger_.note(*std::exchange(pending_, std::nullopt));
+        }
+    }
+
+    job_description const* job_;
+    job_policy policy_;
+    Observer* observer_;
+    simulated_job out_;
+    plan_steps<Model> steps_;
+    change_times<Model> times_;
+    replanning known_;
+    membership_rules rules_;
+    std::vector<layer_profile> layers_;
+    job_members members_;
+    job_ledger ledger_;
+    std::int64_t step_ = 0;
+    std::int64_t checkpoint_ = 0;  ///< step of the newest one
+    bool has_begun_ = false;
+    plan_in_force in_force_;
+    std::optional<job_change_record> pending_;  ///< a restart or halt that has not ended
+    std::string failure_;
+};
+
+}  // namespace detail
+}  // namespace rheo::inline v0

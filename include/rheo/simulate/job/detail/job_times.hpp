@@ -1,0 +1,139 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What a job does besides steps, on a described cluster: copies of a recovery over its links, checkpoints from and to its storage.
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "rheo/model/footprint.hpp"
+#include "rheo/recover/membership_plan.hpp"
+#include "rheo/recover/replan.hpp"
+#include "rheo/reshard/reshard_plan.hpp"
+#include "rheo/simulate/cluster/cluster_model.hpp"
+#include "rheo/simulate/cluster/recovery_times.hpp"
+#include "rheo/simulate/job/simulated_job.hpp"
+#include "rheo/simulate/network/message_network.hpp"
+#include "rheo/tensor/collection.hpp"
+#include "rheo/tensor/dtype.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// Bytes that one rank sends to another in a round.
+struct round_messages {
+    std::map<std::pair<rank_id, rank_id>, bytes> sizes;
+};
+
+/// All rounds of copies, one after the other; what goes between two ranks in a round is one message.
+template <class Model>
+seconds rounds_time(std::vector<network_level<typename Model::link>> const& levels, std::map<int, round_messages> const& rounds)
+{
+    seconds sum{};
+    for (auto const& [round, messages] : rounds) {
+        message_network<Model, int> network{array_view<network_level<typename Model::link> const>{levels}};
+        for (auto const& [ends, size] : messages.sizes) {
+            network.send(ends.first, ends.second, size, {}, 0);
+        }
+        seconds last{};
+        while (auto const arrived = network.next()) {
+            last = arrived->at;
+        }
+        sum += last;
+    }
+    return sum;
+}
+
+/// What a change of the members copies: state, accumulators, and what second ranks keep.
+struct change_copies {
+    bytes moved{};
+    std::map<int, round_messages> rounds;
+};
+
+template <class OnlyWhenCalled = void>
+change_copies copies_of(membership_plan const& plan, replanning const& known, dtype_policy const& policy)
+{
+    change_copies copies;
+    auto const add = [&](int round, rank_id from, rank_id to, bytes size) {
+        copies.rounds[round].sizes[{from, to}] += size;
+        copies.moved += size;
+    };
+    int rounds = 0;
+    for (auto const& t : plan.copies.transfers) {
+        add(t.round, t.from, t.to, t.size);
+        rounds = std::max(rounds, t.round + 1);
+    }
+    for (auto const& move : plan.salvage.moves) {
+        auto const& tensor = known.state.tensors[at(known.state.uses[at(move.use)].tensor)];
+        add(0, move.from, move.to, {elements(tensor.shape) * size_of(policy.accumulate)});
+    }
+    if (!plan.safety_copies.empty()) {
+        for (auto const& t : plan_first_copies(plan, known).transfers) {
+            add(rounds + t.round, t.from, t.to, t.size);
+        }
+    }
+    return copies;
+}
+
+template <class OnlyWhenCalled = void>
+bytes state_bytes_of(job_description const& job)
+{
+    bytes sum{};
+    for (auto const& layer : job.model.layers) {
+        sum += committed_bytes(layer, job.request.policy);
+    }
+    return sum;
+}
+
+/// What a job takes for all but steps. @tparam Model of the network
+template <class Model>
+class change_times {
+public:
+    explicit change_times(job_description const& job)
+        : levels_{network_of(job.cluster)}, storage_{job.cluster.storage}, phases_{job.cluster.recovery.value_or(recovery_times{})}, state_{state_bytes_of(job)}
+    {
+    }
+
+    /// From a loss until survivors hear of it.
+    seconds detection() const { return phases_.detect; }
+
+    /// The phases behind it.
+    seconds recovery(change_copies const& copies) const { return phases_.revoke + agreement() + copying(copies); }
+
+    /// A change between two steps: nothing is revoked.
+    seconds regrouping(change_copies const& copies) const { return agreement() + copying(copies); }
+
+    /// A new begin from a checkpoint. @param nodes that read it
+    seconds restart(int nodes) const
+    {
+        return phases_.detect + phases_.revoke + agreement() + (storage_ ? state_ / rate(storage_->read, storage_->node_read, nodes) : seconds{});
+    }
+
+    /// Nothing where the cluster has no storage.
+    seconds checkpoint(int nodes) const { return storage_ ? state_ / rate(storage_->write, storage_->node_write, nodes) : seconds{}; }
+
+private:
+    seconds agreement() const { return phases_.decide + phases_.shrink + phases_.link + phases_.exchange + phases_.plan + phases_.merge; }
+
+    /// As described, else over the links.
+    seconds copying(change_copies const& copies) const { return phases_.copy > seconds{} ? phases_.copy : rounds_time<Model>(levels_, copies.rounds); }
+
+    static bytes_per_second rate(bytes_per_second all, std::optional<bytes_per_second> of_node, int nodes)
+    {
+        return of_node ? std::min(all, *of_node * static_cast<double>(std::max(nodes, 1))) : all;
+    }
+
+    std::vector<network_level<>> levels_;
+    std::optional<cluster_storage> storage_;
+    recovery_times phases_;
+    bytes state_;
+};
+
+}  // namespace detail
+}  // namespace rheo::inline v0

@@ -1,0 +1,135 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The steps of a simulated job: whole ones, each plan played once, the rest of broken ones, and steps up to their losses.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "rheo/planner/recompute_choice.hpp"
+#include "rheo/recover/membership_plan.hpp"
+#include "rheo/simulate/job/cluster_steps.hpp"
+#include "rheo/simulate/job/detail/job_members.hpp"
+#include "rheo/simulate/job/detail/played_plan.hpp"
+#include "rheo/simulate/job/simulated_job.hpp"
+#include "rheo/simulate/network/network_level.hpp"
+#include "rheo/simulate/played_step/play_step.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// Work of a plan, ready to be played.
+struct step_part {
+    plan of;
+    modelled_step step;
+    salvage_plan const* only = nullptr;  ///< what is missing, of the rest of a step; none: a whole one
+};
+
+/// @tparam Model of the network
+template <class Model>
+class plan_steps {
+public:
+    explicit plan_steps(job_description const& job) : job_{&job}, levels_{network_of(job.cluster)}, steps_{job.model, job.request, job.cluster}
+    {
+        rules_.reduction = job.reduction;
+        rules_.sum_bytes = static_cast<int>(size_of(job.request.policy.accumulate));
+    }
+
+    /// The whole step of pipelines in force.
+    step_part whole(membership_plan const& in_force, slow_factors const& slow) const
+    {
+        auto p = plan_of_step(in_force);
+        auto step = steps_.step_of(p, slow);
+        return {std::move(p), std::move(step)};
+    }
+
+    /// What is left of a step. @pre `in_force` outlives it
+    step_part rest(membership_plan const& in_force, slow_factors const& slow) const
+    {
+        auto p = plan_of_step(in_force);
+        p.work = in_force.salvage.work;
+        auto step = steps_.step_of(p, slow);
+        return {std::move(p), std::move(step), &in_force.salvage};
+    }
+
+    /// The account of a whole step; that of a plan is kept.
+    result<played_plan> whole_account(membership_plan const& in_force, slow_factors const& slow)
+    {
+        auto const digest = digest_of(plan_of_step(in_force));
+        auto const known = std::find_if(played_.rbegin(), played_.rend(), [&](auto const& k) { return k.digest == digest && k.slow == slow; });
+        if (known != played_.rend()) {
+            return known->account;
+        }
+        auto account = account_of_part(whole(in_force, slow));
+        if (account) {
+            played_.push_back({digest, slow, *account});
+        }
+        return account;
+    }
+
+    result<played_plan> account_of_part(step_part const& part) const
+    {
+        auto const played = play_step<Model>(part.step, array_view{levels_}, rules_);
+        return played ? account_of(part.of, *played, *job_) : failure{played.error()};
+    }
+
+    /// @param begin of the part  @param heard when survivors hear of the losses
+    result<played_step<>> play_to_losses(step_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin, whole_nanoseconds heard) const
+    {
+        auto const since_begin = [&](whole_nanoseconds time) { return nanoseconds(static_cast<double>((time - begin).count)); };
+        std::vector<modelled_loss> losses;
+        for (auto const& [rank, at] : lost) {
+            losses.push_back({rank, since_begin(at)});
+        }
+        return play_step<Model>(part.step, array_view{levels_}, rules_, {array_view{losses}, since_begin(heard)});
+    }
+
+    /// Different plans so far.
+    std::int64_t plans() const { return static_cast<std::int64_t>(played_.size()); }
+
+private:
+    struct known_plan {
+        state_digest digest;
+        slow_factors slow;
+        played_plan account;
+    };
+
+    plan plan_of_step(membership_plan const& in_force) const
+    {
+        plan p{.schedule = job_->request.schedule,
+               .pipelines = in_force.pipelines,
+               .work = deal(in_force.shares),
+               .spares = in_force.spares,
+               .recompute = {.every_stage = job_->request.recompute == recompute_policy::always},
+               .slices = job_->request.microbatch.slices,
+               .optimizer = optimizer_shards_of(job_->request)};
+        choose_recomputation(p, job_->model, job_->request);
+        return p;
+    }
+
+    job_description const* job_;
+    std::vector<network_level<>> levels_;
+    cluster_steps<> steps_;
+    step_rules<Model> rules_;
+    std::vector<known_plan> played_;
+};
+
+/// What survivors spent of a step together, by part.
+inline rank_step_times<> times_of_survivors(played_step<> const& played)
+{
+    rank_step_times<> sum{};
+    for (auto const& row : played.rows) {
+        for (auto const part : rank_step_parts<>) {
+            sum.*part += row.times.*part;
+        }
+    }
+    return sum;
+}
+
+}  // namespace detail
+}  // namespace rheo::inline v0

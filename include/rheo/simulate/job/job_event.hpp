@@ -1,0 +1,90 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// What happens to the ranks of a job: they are lost, come back, are drained, become slow and well again.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rheo/topology/tagged_index.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+enum class job_event_kind : std::uint8_t {
+    lose,
+    rejoin,  ///< "return" in files
+    drain,   ///< leaves at the end of the step, with its state until then
+    slow,    ///< computations take `value` times as long, from the next step on
+    well,
+};
+
+inline constexpr std::array<std::string_view, 5> job_event_names{"lose", "return", "drain", "slow", "well"};
+
+constexpr std::string_view name_of(job_event_kind kind) { return job_event_names[static_cast<std::size_t>(kind)]; }
+
+struct job_event {
+    whole_nanoseconds at;
+    job_event_kind kind;
+    rank_id first;  ///< of the ranks to which it happens
+    rank_id last;
+    double value = 1.0;  ///< of slow
+
+    friend constexpr bool operator==(job_event, job_event) = default;
+};
+
+/// The end of time: sums with it fit 64 bits.
+inline constexpr whole_nanoseconds latest_job_time{std::int64_t{1} << 62};
+
+/// Which ranks are there, event by event. A rank that is drained is gone, too.
+class rank_presence {
+public:
+    /// @param all whether all ranks are there at the begin, or none
+    rank_presence(int ranks, bool all) : present_(static_cast<std::size_t>(ranks), all) {}
+
+    bool operator[](rank_id rank) const { return present_[at(rank)]; }
+
+    /// What is wrong with the next event, as a sentence that goes on from its place; empty when nothing is.
+    template <class OnlyWhenCalled = void>
+    std::string take(job_event const& event)
+    {
+        if (event.at < last_) {
+            return "time " + seconds_text(event.at) + " s is before that of the event before it, " + seconds_text(last_) +
+                   " s; events come in the order of time";
+        }
+        last_ = event.at;
+        for (auto rank = event.first; rank <= event.last; ++rank) {
+            auto const name = "rank " + std::to_string(rank.value);
+            if (rank.value < 0 || at(rank) >= present_.size()) {
+                return name + " is none of the job's " + std::to_string(present_.size()) + " ranks";
+            }
+            bool const returns = event.kind == job_event_kind::rejoin;
+            if (present_[at(rank)] == returns) {
+                return returns ? name + " returns, but it is there; a rank returns after it was lost or drained"
+                               : name + " is not there; expected a rank that was not lost or drained, or has returned";
+            }
+            if (returns || event.kind == job_event_kind::lose || event.kind == job_event_kind::drain) {
+                present_[at(rank)] = returns;
+            }
+        }
+        return {};
+    }
+
+private:
+    static std::string seconds_text(whole_nanoseconds time)
+    {
+        auto text = std::to_string(time.count / 1'000'000'000);
+        auto rest = std::to_string(time.count % 1'000'000'000 + 1'000'000'000).substr(1);
+        rest.erase(rest.find_last_not_of('0') + 1);
+        return rest.empty() ? text : text + '.' + rest;
+    }
+
+    std::vector<bool> present_;
+    whole_nanoseconds last_{};
+};
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,66 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A job simulated over its whole time: steps on the network of a cluster, losses at any moment, ranks that return, leave or become slow. What a loss leads
+// to is decided by the functions of a run: membership, repair, salvage, copies. A step that nothing changes is played once for each plan.
+//
+// A rank that is lost in the last nanosecond of a step is lost in the step; at its end, in the next one. A drain or a return changes the pipelines between
+// two steps; a slow rank is slow from the next step on. Checkpoints stop the job while they are written.
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "rheo/simulate/job/detail/job_player.hpp"
+#include "rheo/simulate/job/job_event_source.hpp"
+#include "rheo/simulate/job/simulated_job.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+/// Sees nothing of a job.
+struct no_job_observer {
+    template <class Account>
+    void operator()(std::int64_t, whole_nanoseconds, Account const&, std::size_t)
+    {
+    }
+};
+
+/// Why the job cannot be simulated; empty when it can.
+template <class OnlyWhenCalled = void>
+std::string job_fault(job_description const& job)
+{
+    if (auto fault = cluster_fault(job.cluster); !fault.empty()) {
+        return fault;
+    }
+    if (job.ranks < 1 || job.ranks > devices_of(job.cluster)) {
+        return "the job has " + std::to_string(job.ranks) + " ranks, the cluster " + std::to_string(devices_of(job.cluster)) +
+               " devices; expected a device for each rank, and at least one";
+    }
+    if (job.steps < 1 || job.checkpoint_every < 0) {
+        return "a job has at least one step, and a checkpoint every so many of them or never";
+    }
+    if (has_different_links(job.cluster)) {
+        return "the cluster has nodes with other links; a job is simulated where all links of a level are alike";
+    }
+    return {};
+}
+
+/// @tparam Model contended_network or free_network  @param observer is told of each step when it ends: (step, begin, its account, ranks)
+/// Cost: a step played for each plan and each loss, and constant time for each step that is like the one before.
+template <class Model, class Observer>
+result<simulated_job> simulate_job(job_description const& job, job_policy policy, job_event_source events, Observer&& observer)
+{
+    if (auto fault = job_fault(job); !fault.empty()) {
+        return failure{std::move(fault)};
+    }
+    return detail::job_player<Model, std::remove_reference_t<Observer>>{job, policy, std::move(events), observer}.play();
+}
+
+template <class Model>
+result<simulated_job> simulate_job(job_description const& job, job_policy policy = job_policy::rheo, job_event_source events = job_event_source{})
+{
+    return simulate_job<Model>(job, policy, std::move(events), no_job_observer{});
+}
+
+}  // namespace rheo::inline v0

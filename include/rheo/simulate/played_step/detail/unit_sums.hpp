@@ -1,0 +1,165 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The reductions of a step under way: each holder of a unit begins when it has posted it, and is through when it has the sums of all.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "rheo/schedule/core/instruction.hpp"
+#include "rheo/simulate/collectives/detail/collective_play.hpp"
+#include "rheo/simulate/network/message_network.hpp"
+#include "rheo/simulate/played_step/detail/exchange_in_halves.hpp"
+#include "rheo/simulate/played_step/detail/unit_wire.hpp"
+#include "rheo/simulate/played_step/played_step.hpp"
+#include "rheo/simulate/step.hpp"
+#include "rheo/units/units.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// All reductions of a step.
+template <class Model>
+class unit_sums {
+public:
+    using network = message_network<Model, step_note>;
+    using time = typename Model::time;
+
+    /// A unit as a row knows it.
+    struct place {
+        std::uint32_t unit;
+        rank_id member;
+    };
+
+    unit_sums(modelled_step const& step, array_view<network_level<typename Model::link> const> levels, step_rules<Model> const& rules)
+        : rules_{rules}, levels_{levels}
+    {
+        std::uint32_t row = 0;
+        for (auto const& pipeline : step.pipelines) {
+            for (std::size_t position = 0; position < pipeline.program.rows.size(); ++position, ++row) {
+                places_.emplace_back();
+                for (auto const& i : pipeline.program.rows[position]) {
+                    if (i.kind == instruction_kind::post_reduction) {
+                        join(row, pipeline.ranks[position], static_cast<std::size_t>(i.item));
+                    }
+                }
+            }
+        }
+        for (std::size_t u = 0; u < units_.size(); ++u) {
+            units_[u].size = u < step.sums.size() ? step.sums[u] : bytes{};
+            units_[u].missing = units_[u].rows.size();
+        }
+    }
+
+    /// A row has posted the unit. @param through is called with each row that is through with the unit
+    template <class Through>
+    void post(network& carrier, std::uint32_t row, reduction_id unit, Through const& through)
+    {
+        auto& u = units_[at(unit)];
+        auto const member = member_of(row, unit);
+        if (--u.missing == 0) {
+            u.last_post = carrier.now();
+        }
+        if (u.rows.size() == 1) {
+            u.through[at(member)] = 1;
+            return;
+        }
+        if (u.rows.size() > static_cast<std::size_t>(rules_.most_exact_holders) && goes_in_halves()) {
+            if (!u.halves) {
+                u.halves = std::make_unique<exchange_in_halves<Model>>(wire_of(carrier, unit), levels_, u.ranks, u.size, values_of(u.size));
+            }
+            u.halves->begin(member, ender_of(u, through));
+            return;
+        }
+        if (!u.exact) {
+            u.exact = std::make_unique<collective_play<Model, unit_wire<Model>>>(wire_of(carrier, unit), parts_of(u));
+        }
+        u.exact->begin(member);
+    }
+
+    /// The same for what happens on the network.
+    template <class Through>
+    void happen(step_note const& note, Through const& through)
+    {
+        auto& u = units_[note.subject];
+        if (u.halves) {
+            u.halves->happen(note.inner, ender_of(u, through));
+        } else if (u.exact->happen(note.inner)) {
+            ender_of(u, through)(note.inner.rank);
+        }
+    }
+
+    bool is_through(std::uint32_t row, reduction_id unit) const { return units_[at(unit)].through[at(member_of(row, unit))] != 0; }
+    time last_post(reduction_id unit) const { return units_[at(unit)].last_post; }
+
+private:
+    struct unit_state {
+        std::vector<std::uint32_t> rows;  ///< by member
+        std::vector<rank_id> ranks;
+        std::vector<char> through;
+        std::size_t missing = 0;  ///< posts
+        time last_post{};
+        bytes size{};
+        std::unique_ptr<collective_play<Model, unit_wire<Model>>> exact;
+        std::unique_ptr<exchange_in_halves<Model>> halves;
+    };
+
+    void join(std::uint32_t row, rank_id rank, std::size_t unit)
+    {
+        if (unit >= units_.size()) {
+            units_.resize(unit + 1);
+        }
+        auto& u = units_[unit];
+        places_[row].push_back({static_cast<std::uint32_t>(unit), rank_id{static_cast<std::int32_t>(u.rows.size())}});
+        u.rows.push_back(row);
+        u.ranks.push_back(rank);
+        u.through.push_back(0);
+    }
+
+    template <class Through>
+    static auto ender_of(unit_state& u, Through const& through)
+    {
+        return [&u, &through](rank_id member) {
+            u.through[at(member)] = 1;
+            through(u.rows[at(member)]);
+        };
+    }
+
+    rank_id member_of(std::uint32_t row, reduction_id unit) const
+    {
+        for (auto const& p : places_[row]) {
+            if (p.unit == static_cast<std::uint32_t>(unit.value)) {
+                return p.member;
+            }
+        }
+        return {-1};
+    }
+
+    bool goes_in_halves() const { return rules_.reduction == collective_form::slice_owner || rules_.reduction == collective_form::direct; }
+
+    /// What goes back of the sums of an exact reduction: floats; else as much as comes.
+    bytes values_of(bytes sums) const { return rules_.reduction == collective_form::slice_owner ? bytes{sums.count / rules_.sum_bytes * 4} : sums; }
+
+    unit_wire<Model> wire_of(network& carrier, reduction_id unit) { return {carrier, units_[at(unit)].ranks, static_cast<std::uint32_t>(unit.value)}; }
+
+    collective_parts<Model> parts_of(unit_state const& u) const
+    {
+        collective_parts<Model> parts;
+        parts.request = {.operation = collective::all_reduce, .form = rules_.reduction, .memory = rules_.memory, .sum_bytes = rules_.sum_bytes};
+        parts.members = static_cast<int>(u.rows.size());
+        parts.phases = {{collective::all_reduce, 0, 1, parts.members, u.size}};
+        return parts;
+    }
+
+    step_rules<Model> rules_;
+    array_view<network_level<typename Model::link> const> levels_;
+    std::vector<unit_state> units_;
+    std::vector<std::vector<place>> places_;  ///< row -> its units
+};
+
+}  // namespace detail
+}  // namespace rheo::inline v0

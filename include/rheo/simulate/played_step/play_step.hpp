@@ -1,0 +1,75 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A step played on the network of a cluster: messages and reductions of all ranks go at once and share links. Where nobody shares (free_network) and
+// the reductions take as long as rehearse_step is told, both give the same times.
+
+#include <string>
+#include <utility>
+
+#include "rheo/simulate/collectives/message_order.hpp"
+#include "rheo/simulate/network/network_level.hpp"
+#include "rheo/simulate/played_step/detail/step_player.hpp"
+#include "rheo/simulate/played_step/played_step.hpp"
+#include "rheo/simulate/step.hpp"
+#include "rheo/units/array_view.hpp"
+#include "rheo/units/expects.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+/// Sees nothing of a step that is played.
+struct no_step_observer {
+    template <class Time>
+    void operator()(std::uint32_t, std::size_t, Time, Time)
+    {
+    }
+};
+
+/// Why the step cannot be played; empty when it can.
+template <class Model>
+std::string step_fault(modelled_step const& step, array_view<network_level<typename Model::link> const> levels, step_rules<Model> const& rules)
+{
+    if (auto fault = network_fault(levels); !fault.empty()) {
+        return fault;
+    }
+    if (!has_form(collective::all_reduce, rules.reduction) || rules.reduction == collective_form::halving_doubling) {
+        return "reductions of a step are played as ring, tree, direct or slice_owner, not as " + std::string{name_of(rules.reduction)};
+    }
+    for (auto const& pipeline : step.pipelines) {
+        expects(pipeline.ranks.size() == pipeline.program.rows.size(), "a played pipeline needs a rank for every row");
+        expects(pipeline.costs.size() == pipeline.program.placement.size(), "a played pipeline needs the costs of every stage");
+        for (auto const rank : pipeline.ranks) {
+            if (rank.value >= ranks_of(levels)) {
+                return "rank " + std::to_string(rank.value) + " has no device: the cluster has " + std::to_string(ranks_of(levels));
+            }
+        }
+    }
+    return {};
+}
+
+/// Plays one attempt of a step, to its end or to where its losses lead. Costs of sends and reductions in the step are not looked at: the network says what
+/// they take. Rank r is device r. Cost: a few events of log cost for each computation, message and message of a reduction.
+/// @param observer is called with each instruction that has ended: (row, place in its program, begin, end)
+template <class Model, class Observer>
+result<played_step<typename Model::time>> play_step(modelled_step const& step, array_view<network_level<typename Model::link> const> levels,
+                                                    step_rules<Model> const& rules, step_losses const& losses, Observer&& observer)
+{
+    if (auto fault = step_fault<Model>(step, levels, rules); !fault.empty()) {
+        return failure{std::move(fault)};
+    }
+    detail::step_player<Model, std::remove_reference_t<Observer>> player{step, levels, rules, losses, observer};
+    if (!player.play()) {
+        return failure{"the step hangs: a rank waits for a message or a reduction that never comes"};
+    }
+    return player.result();
+}
+
+template <class Model>
+result<played_step<typename Model::time>> play_step(modelled_step const& step, array_view<network_level<typename Model::link> const> levels,
+                                                    step_rules<Model> const& rules = {}, step_losses const& losses = {})
+{
+    return play_step<Model>(step, levels, rules, losses, no_step_observer{});
+}
+
+}  // namespace rheo::inline v0

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps played on a network: where nobody shares links they are what the timeline says, each moment of each rank is in one part, sharing makes nothing
+// quicker, and with losses each rank comes as far as in a rehearsal of them.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "execution_plans.hpp"
+#include "rheo/schedule/families/families.hpp"
+#include "rheo/simulate/network/network_model.hpp"
+#include "rheo/simulate/plan_step.hpp"
+#include "rheo/simulate/played_step/play_step.hpp"
+#include "steps.hpp"
+#include "support/catch.hpp"
+
+using namespace rheo;
+
+namespace {
+
+/// All ranks have a link to each other one.
+std::vector<network_level<>> all_linked(int ranks, modelled_link wire) { return {{ranks, network_topology::full, wire}}; }
+
+template <class Model>
+played_step<> play(modelled_step const& step, std::vector<network_level<>> const& levels, step_rules<Model> const& rules = {}, step_losses const& losses = {})
+{
+    auto played = play_step<Model>(step, array_view<network_level<> const>{levels}, rules, losses);
+    REQUIRE(played.error() == "");
+    return *played;
+}
+
+constexpr modelled_link wire{{0.125}, {4096.0}};
+modelled_machine machine_on(modelled_link l) { return {{1e6}, {1e6}, l, {0.25}}; }
+
+}  // namespace
+
+TEST_CASE("played_step: on free links it is the timeline of all families")
+{
+    auto const model = test::deep_gpt();
+    int played_plans = 0;
+    for (auto const family : schedule_families()) {
+        for (auto const& sizes : {std::vector{2}, std::vector{4}, std::vector{4, 2}, std::vector{3, 4}}) {
+            auto const p = test::plan_on(family, sizes, std::vector<int>(sizes.size(), 8), static_cast<int>(model.layers.size()));
+            if (!p) {
+                continue;
+            }
+            INFO(name_of(family) << " on " << sizes.size() << " pipelines");
+            auto step = step_of(*p, model, test::small_shape, machine_on(wire));
+            step.sums = {};  // sums of no bytes take the latencies of two messages after the last post
+            for (auto& reduction : step.reductions) {
+                reduction = reduction > seconds{} ? wire.latency * 2.0 : seconds{};
+            }
+            auto const rehearsed = rehearse_step(step);
+            auto const played = play<free_network>(step, all_linked(6 + 1, wire));
+            CHECK(played.end.count == Approx((rehearsed.end - step.begin).count).epsilon(1e-12));
+            for (auto const& row : played.rows) {
+                CHECK(total_time(row.times).count == Approx(played.end.count).epsilon(1e-12));
+                CHECK(row.done == step.pipelines[at(row.pipeline)].program.rows[static_cast<std::size_t>(row.position)].size());
+            }
+            ++played_plans;
+        }
+    }
+    CHECK(played_plans > 30);
+}
+
+TEST_CASE("played_step: shared links make nothing quicker")
+{
+    auto const model = test::deep_gpt(10);
+    for (auto const& sizes : {std::vector{4}, std::vector{2, 2}, std::vector{3, 2, 3}}) {
+        auto const p = *test::plan_on(one_f_one_b{}, sizes, std::vector<int>(sizes.size(), 6), static_cast<int>(model.layers.size()));
+        auto const step = step_of(p, model, test::small_shape, machine_on(wire));
+        for (auto const& levels : {std::vector<network_level<>>{{8, network_topology::switched, wire}},
+                                   {{8, network_topology::ring, wire}},
+                                   {{2, network_topology::switched, wire}, {4, network_topology::switched, wire}},
+                                   {{2, network_topology::full, wire}, {4, network_topology::ring, wire}}}) {
+            for (auto const form : {collective_form::ring, collective_form::tree, collective_form::direct, collective_form::slice_owner}) {
+                auto const alone = play<free_network>(step, levels, {.reduction = form});
+                auto const shared = play<contended_network>(step, levels, {.reduction = form});
+                CHECK(shared.end >= alone.end - seconds{1e-9});
+                auto quicker = levels;
+                for (auto& level : quicker) {
+                    level.link = {level.link.latency / 2.0, level.link.bandwidth * 2.0};
+                }
+                auto half = step;
+                for (auto& pipeline : half.pipelines) {
+                    for (auto& c : pipeline.costs) {
+                        c = {c.forward / 2.0, c.backward / 2.0, c.input_gradient / 2.0, c.weight_gradient / 2.0, {}, {}, c.overlap_gain / 2.0};
+                    }
+                }
+                half.decide = step.decide / 2.0;
+                half.update = step.update / 2.0;
+                CHECK(play<contended_network>(half, quicker, {.reduction = form}).end.count == Approx(shared.end.count / 2.0).epsilon(1e-9));
+                CHECK(play<free_network>(step, quicker, {.reduction = form}).end <= alone.end);
+            }
+        }
+    }
+}
+
+TEST_CASE("played_step: losses stop ranks where a rehearsal does")
+{
+    auto const step = test::two_and_three();
+    constexpr recovery_times phases{{0.5}, {}, {}, {}, {}, {}, {}, {}, {}};
+    for (int victim = 0; victim < 5; ++victim) {
+        for (double t = 0.25; t < 21.0; t += 0.5) {
+            INFO("rank " << victim << " at " << t);
+            modelled_loss const loss{rank_id{victim}, step.begin + seconds{t}};
+            auto const rehearsed = rehearse_losses(step, array_view{&loss, 1}, phases);
+            auto const played = play<free_network>(step, all_linked(5, {{0.0}, {1e30}}), {}, {array_view{&loss, 1}, loss.at + phases.detect});
+            std::map<std::tuple<int, int, int>, microbatch_set> done;  // by rank, stage
+            for (auto const& row : played.rows) {
+                auto const& program = step.pipelines[at(row.pipeline)].program.rows[static_cast<std::size_t>(row.position)];
+                for (std::size_t k = 0; k < row.done; ++k) {
+                    if (program[k].kind == instruction_kind::backward) {
+                        done[{row.rank.value, row.pipeline.value, program[k].stage}].insert(microbatch_id{program[k].item});
+                    }
+                }
+            }
+            for (auto const& f : rehearsed.finished) {
+                CHECK(f.microbatches == done[{f.rank.value, f.pipeline.value, f.stage.value}]);
+            }
+        }
+    }
+}
+
+TEST_CASE("played_step: many holders in halves are near all messages")
+{
+    auto const model = test::deep_gpt(4);
+    auto const p = *test::plan_on(one_f_one_b{}, std::vector<int>(32, 1), std::vector<int>(32, 1), static_cast<int>(model.layers.size()));
+    auto const step = step_of(p, model, test::small_shape, machine_on(wire));
+    for (auto const& levels : {std::vector<network_level<>>{{32, network_topology::switched, {{1e-6}, {4096.0}}}},
+                               {{8, network_topology::switched, {{1e-6}, {65536.0}}}, {4, network_topology::switched, {{5e-6}, {4096.0}}}}}) {
+        auto const exact = play<contended_network>(step, levels);
+        auto const halves = play<contended_network>(step, levels, {.most_exact_holders = 8});
+        CHECK(halves.end.count == Approx(exact.end.count).epsilon(0.1));
+    }
+}
+
+TEST_CASE("played_step: what cannot be played is refused")
+{
+    auto const step = test::two_and_three();
+    auto const refused = [&](std::vector<network_level<>> const& levels, step_rules<free_network> const& rules) {
+        return play_step<free_network>(step, array_view<network_level<> const>{levels}, rules).error();
+    };
+    CHECK(refused(all_linked(4, wire), {}) == "rank 4 has no device: the cluster has 4");
+    CHECK(refused({}, {}) == "a network has at least one level");
+    CHECK(refused(all_linked(5, wire), {.reduction = collective_form::halving_doubling}) ==
+          "reductions of a step are played as ring, tree, direct or slice_owner, not as halving_doubling");
+    auto hanging = step;
+    hanging.pipelines[0].program.rows[0].clear();
+    CHECK(play_step<free_network>(hanging, array_view<network_level<> const>{all_linked(5, wire)}).error() ==
+          "the step hangs: a rank waits for a message or a reduction that never comes");
+}
