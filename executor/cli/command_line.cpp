@@ -214,24 +214,6 @@ void command_line::add_convert()
     command.add_flag("--json", options.json, "Print the result as JSON.");
 }
 
-void command_line::add_simulate()
-{
-    auto& command = *app.add_subcommand("simulate", "Replay a job on nodes that come and go: goodput, and where the time went.");
-    command.callback([this] { chosen = [this] { return simulate(simulate_); }; });
-    auto& options = simulate_;
-    command.add_option("--steps-table", options.steps_table, "CSV with columns model,samples_per_step,nodes,samples_per_s.")->required()->type_name("FILE");
-    command.add_option("--model", options.model, "Model of the table. Default: its only one.")->type_name("NAME");
-    command.add_option("--policies", options.policies, "CSV with columns model,policy,configure_ms,checkpoint_ms,checkpoint_every_steps.")
-        ->required()
-        ->type_name("FILE");
-    command.add_option("--policy", options.policy, "What the job does after a loss. Repeatable. Default: all that the file has for the model.")
-        ->expected(1)
-        ->take_all()
-        ->check(CLI::IsMember({"replay", "checkpoint", "salvage"}));
-    command.add_option("--faults", options.faults, "CSV with rows time in ms,add or remove,node.")->required()->type_name("FILE");
-    command.add_flag("--json", options.json, "Print the accounts as JSON.");
-}
-
 void command_line::add_records()
 {
     auto& report_command = *app.add_subcommand("report", "Write one HTML page about a run, or one that compares several.");

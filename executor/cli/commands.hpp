@@ -114,11 +114,23 @@ struct convert_options {
 };
 
 struct simulate_options {
-    std::string steps_table;          ///< CSV: throughput by number of nodes
-    std::string model;                ///< of the table; empty: its only one
-    std::string policies;             ///< CSV: what each policy takes
-    std::vector<std::string> policy;  ///< replay, checkpoint, salvage; none: all that the file has for the model
-    std::string faults;               ///< CSV: nodes that come and go
+    std::string config;                     ///< of a run; empty: steps are a table
+    std::vector<std::string> settings;      ///< of the config
+    int ranks = 0;                          ///< 0: as plan.pipelines says, or as many as the cluster has devices
+    std::string cluster;                    ///< a described cluster; empty: processes of one machine
+    std::int64_t steps = 0;                 ///< 0: train.steps
+    double until_s = 0;                     ///< time at which the job ends at the latest; 0: none
+    double mtbf_s = 0;                      ///< of a node, for losses at random; 0: none
+    double repair_s = 0;                    ///< after which a node returns; 0: never
+    std::uint64_t seed = 1;                 ///< of random losses
+    std::string network = "contended";      ///< or free
+    std::string reduction = "slice-owner";  ///< form of reductions
+    std::string csv;                        ///< file that gets a row per step; empty: none
+    std::string steps_table;                ///< CSV: throughput by number of nodes
+    std::string model;                      ///< of the table; empty: its only one
+    std::string policies;                   ///< CSV: what each policy takes
+    std::vector<std::string> policy;        ///< of a table: replay, checkpoint, salvage; of a config: rheo, replay, checkpoint, spares:N; none: all, or rheo
+    std::string faults;                     ///< CSV: what happens to nodes or ranks
     bool json = false;
 };
 

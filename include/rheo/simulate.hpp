@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Rehearsals on modelled time: a step, a step that loses ranks, messages, collectives and execution traces on a network, jobs
-// over their whole time; and the steps of plans as Chakra execution traces.
+// Rehearsals on modelled time: a step, a step that loses ranks, messages, collectives, steps and execution traces on a network, a job on nodes that come and
+// go; and the steps of plans as Chakra execution traces.
 
 #include "rheo/simulate/chakra/execution_node.hpp"
 #include "rheo/simulate/chakra/execution_nodes.hpp"
@@ -29,13 +29,6 @@
 #include "rheo/simulate/goodput/replay_policy.hpp"
 #include "rheo/simulate/goodput/steps_table.hpp"
 #include "rheo/simulate/goodput/steps_table_csv.hpp"
-#include "rheo/simulate/job/cluster_request.hpp"
-#include "rheo/simulate/job/cluster_steps.hpp"
-#include "rheo/simulate/job/job_event.hpp"
-#include "rheo/simulate/job/job_event_source.hpp"
-#include "rheo/simulate/job/job_events_csv.hpp"
-#include "rheo/simulate/job/simulate_job.hpp"
-#include "rheo/simulate/job/simulated_job.hpp"
 #include "rheo/simulate/link.hpp"
 #include "rheo/simulate/loss.hpp"
 #include "rheo/simulate/network/arrivals.hpp"

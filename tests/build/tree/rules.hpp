@@ -15,7 +15,7 @@ namespace tree {
 // The order is the architecture: a folder includes only itself and those before it.
 inline constexpr std::array folders{
     "units",    "topology", "tensor",  "model", "schedule", "partition", "energy",  "reshard",
-    "pipeline", "plan",     "recover", "trace", "planner",  "simulate",  "analyze",
+    "pipeline", "plan",     "recover", "trace", "simulate", "analyze",   "planner", "job",
 };
 
 // The same for the floors of include/rheo/schedule.
@@ -25,7 +25,7 @@ inline constexpr std::array schedule_floors{"core", "check", "transform", "searc
 inline constexpr std::array energy_floors{"profile", "frontier", "clocks"};
 
 // For those of include/rheo/simulate; headers beside them may include any.
-inline constexpr std::array simulate_floors{"network", "cluster", "collectives", "goodput", "chakra", "played_step", "job"};
+inline constexpr std::array simulate_floors{"network", "cluster", "collectives", "goodput", "chakra", "played_step"};
 
 // And for the rooms of executor/.
 inline constexpr std::array rooms{

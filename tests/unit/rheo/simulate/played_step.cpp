@@ -33,7 +33,7 @@ modelled_machine machine_on(modelled_link l) { return {{1e6}, {1e6}, l, {0.25}};
 
 }  // namespace
 
-TEST_CASE("played_step: on free links it is the timeline of all families")
+TEST_CASE("played_step: on free links it is the timeline")
 {
     auto const model = test::deep_gpt();
     int played_plans = 0;

@@ -108,7 +108,7 @@ public:
     }
 
 private:
-    struct holder {
+    struct holder_state {
         int missing[2]{};  ///< messages of each half
         bool has_begun = false;
     };
@@ -140,7 +140,7 @@ private:
 
     unit_wire<Model> wire_;
     std::vector<joined_message> messages_;  ///< by sender
-    std::vector<holder> holders_;
+    std::vector<holder_state> holders_;
     bytes sizes_[2];
     std::size_t posted_ = 0;
     std::size_t begun_ = 0;  ///< the second half

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "rheo/job/cluster_request.hpp"
+#include "rheo/job/cluster_steps.hpp"
+#include "rheo/job/simulate_job.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/plan/holdings_under.hpp"
 #include "rheo/planner/make_plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
-#include "rheo/simulate/job/cluster_request.hpp"
-#include "rheo/simulate/job/cluster_steps.hpp"
-#include "rheo/simulate/job/simulate_job.hpp"
 #include "rheo/simulate/loss.hpp"
 #include "support/catch.hpp"
 
@@ -94,7 +94,7 @@ seconds rehearsed_step(job_description const& job, modelled_loss loss, bool keep
 
 }  // namespace
 
-TEST_CASE("job: without faults it is so many steps")
+TEST_CASE("simulated_job: without faults it is so many steps")
 {
     auto job = small_job(4, {2, 2}, {{1e-3}, {1e6}});
     auto const step = step_time(job);
@@ -116,7 +116,7 @@ TEST_CASE("job: without faults it is so many steps")
     CHECK(simulated(job).computing.count == Approx(simulated(small_job(4, {2, 2}, {{1e-3}, {1e6}})).computing.count * 1000 / 6));
 }
 
-TEST_CASE("job: a loss at any moment is what a rehearsal leads to")
+TEST_CASE("simulated_job: a loss is what a rehearsal leads to")
 {
     for (auto const& sizes : {std::vector{2, 2}, std::vector{2, 3}, std::vector{1, 2, 1}}) {
         int ranks = 0;
@@ -143,7 +143,7 @@ TEST_CASE("job: a loss at any moment is what a rehearsal leads to")
     }
 }
 
-TEST_CASE("job: what survivors keep is not worth less than a replay")
+TEST_CASE("simulated_job: what survivors keep saves time")
 {
     for (auto const& sizes : {std::vector{2, 2}, std::vector{2, 3, 2}}) {
         auto job = small_job(sizes.size() == 2 ? 4 : 7, sizes, {{1e-4}, {1e7}});
@@ -156,6 +156,7 @@ TEST_CASE("job: what survivors keep is not worth less than a replay")
                 auto const again = simulated(job, job_policy::replay, {lost(victim, at)});
                 auto const anew = simulated(job, job_policy::checkpoint, {lost(victim, at)});
                 CHECK(kept.account.end <= again.account.end);
+                CHECK(again.account.lost.count == in_whole_nanoseconds(at) % whole.count);
                 CHECK(kept.account.lost <= again.account.lost);
                 CHECK(again.account.lost <= anew.account.lost);
                 CHECK(kept.account.steps == 6);
@@ -165,7 +166,7 @@ TEST_CASE("job: what survivors keep is not worth less than a replay")
     }
 }
 
-TEST_CASE("job: losses at once, in a recovery, and of all holders")
+TEST_CASE("simulated_job: losses at once, in a recovery, of all")
 {
     auto job = small_job(6, {2, 2, 2});
     job.checkpoint_every = 2;
@@ -198,7 +199,7 @@ TEST_CASE("job: losses at once, in a recovery, and of all holders")
     CHECK(again.changes[2].what == job_change::recovered);
 }
 
-TEST_CASE("job: the last nanosecond of a step belongs to it")
+TEST_CASE("simulated_job: a step has its last nanosecond")
 {
     auto const job = small_job(4, {2, 2});
     auto const step = step_time(job);
@@ -211,7 +212,7 @@ TEST_CASE("job: the last nanosecond of a step belongs to it")
     CHECK(behind.account.lost.count == 0);
 }
 
-TEST_CASE("job: too few ranks wait, drained ones leave, slow ones hold up")
+TEST_CASE("simulated_job: ranks wait, leave and are slow")
 {
     auto job = small_job(4, {2, 2});
     job.request.min_ranks = 2;
@@ -244,7 +245,7 @@ TEST_CASE("job: too few ranks wait, drained ones leave, slow ones hold up")
     CHECK(created.account.steps == 6);
 }
 
-TEST_CASE("job: the same seed gives the same job")
+TEST_CASE("simulated_job: the same seed gives the same job")
 {
     auto job = small_job(6, {2, 2, 2}, {{1e-4}, {1e7}});
     job.steps = 400;
@@ -262,7 +263,7 @@ TEST_CASE("job: the same seed gives the same job")
     }
 }
 
-TEST_CASE("job: what cannot be simulated is refused")
+TEST_CASE("simulated_job: what cannot be simulated is refused")
 {
     auto job = small_job(4, {2, 2});
     auto const error = [&] { return simulate_job<free_network>(job).error(); };

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "rheo/job/job_event.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/goodput/goodput_account.hpp"
-#include "rheo/simulate/job/job_event.hpp"
 #include "rheo/simulate/played_step/rank_step_times.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "rheo/simulate/job/job_event_source.hpp"
-#include "rheo/simulate/job/job_events_csv.hpp"
+#include "rheo/job/job_event_source.hpp"
+#include "rheo/job/job_events_csv.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;

@@ -1,20 +1,19 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A step that lost ranks: what the survivors hold of it, and how much of its work that is.
+// A step that lost ranks: what the survivors hold of it.
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
+#include "rheo/job/detail/plan_steps.hpp"
 #include "rheo/partition/cuts.hpp"
-#include "rheo/partition/layer_profile.hpp"
 #include "rheo/plan/cells.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/recover/replan.hpp"
 #include "rheo/recover/salvage_plan.hpp"
-#include "rheo/simulate/job/detail/plan_steps.hpp"
 #include "rheo/simulate/played_step/played_step.hpp"
 #include "rheo/topology/holdings.hpp"
 #include "rheo/topology/microbatch_set.hpp"
@@ -101,30 +100,6 @@ std::vector<rank_holdings> holdings_of_survivors(std::vector<rank_holdings> merg
         }
     }
     return holdings;
-}
-
-/// The part of a step's work that is not missing: layers count by their time.
-template <class OnlyWhenCalled = void>
-double kept_part(salvage_plan const& salvage, replanning const& known, std::vector<layer_profile> const& layers)
-{
-    std::vector<microbatch_set> missing(layers.size());
-    for (auto const& use : salvage.missing) {
-        auto& of = missing[at(layer_of_cell(known.state.uses[at(use.use)].layer, known.cells_per_layer))];
-        of = of | use.done;
-    }
-    std::vector<char> has_use(layers.size(), 0);
-    for (auto const& use : known.state.uses) {
-        has_use[at(layer_of_cell(use.layer, known.cells_per_layer))] = 1;
-    }
-    auto const items = static_cast<double>(known.wanted.microbatches) * known.slices;
-    double whole = 0;
-    double kept = 0;
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-        auto const time = has_use[l] != 0 ? (layers[l].forward + layers[l].backward).count : 0.0;
-        whole += time;
-        kept += time * (1.0 - missing[l].size() / items);
-    }
-    return whole > 0.0 ? kept / whole : 0.0;
 }
 
 }  // namespace detail

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/job/simulated_job.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/recover/replan.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/cluster/recovery_times.hpp"
-#include "rheo/simulate/job/simulated_job.hpp"
 #include "rheo/simulate/network/message_network.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/dtype.hpp"

@@ -11,9 +11,9 @@
 #include <string>
 #include <utility>
 
-#include "rheo/simulate/job/detail/job_player.hpp"
-#include "rheo/simulate/job/job_event_source.hpp"
-#include "rheo/simulate/job/simulated_job.hpp"
+#include "rheo/job/detail/job_player.hpp"
+#include "rheo/job/job_event_source.hpp"
+#include "rheo/job/simulated_job.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {

@@ -11,18 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/job/detail/broken_step.hpp"
+#include "rheo/job/detail/job_ledger.hpp"
+#include "rheo/job/detail/job_members.hpp"
+#include "rheo/job/detail/job_times.hpp"
+#include "rheo/job/detail/plan_in_force.hpp"
+#include "rheo/job/detail/plan_steps.hpp"
+#include "rheo/job/job_event_source.hpp"
+#include "rheo/job/simulated_job.hpp"
 #include "rheo/plan/holdings_under.hpp"
-#include "rheo/planner/make_plan_on.hpp"
 #include "rheo/planner/make_replanning.hpp"
 #include "rheo/recover/membership_plan.hpp"
-#include "rheo/simulate/job/detail/broken_step.hpp"
-#include "rheo/simulate/job/detail/job_ledger.hpp"
-#include "rheo/simulate/job/detail/job_members.hpp"
-#include "rheo/simulate/job/detail/job_times.hpp"
-#include "rheo/simulate/job/detail/plan_in_force.hpp"
-#include "rheo/simulate/job/detail/plan_steps.hpp"
-#include "rheo/simulate/job/job_event_source.hpp"
-#include "rheo/simulate/job/simulated_job.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -41,7 +40,6 @@ public:
           times_{job},
           known_{make_replanning(job.model, job.request, job.ranks)},
           rules_{membership_rules_of(job.request)},
-          layers_{planned_layers(job.model, job.request)},
           members_{job.ranks, job.begins_with_ranks, std::move(events)},
           ledger_{job, members_, out_}
     {
@@ -74,7 +72,7 @@ public:
     }
 
 private:
-    using account = goodput_account<whole_nanoseconds>;
+    using job_account = goodput_account<whole_nanoseconds>;
 
     whole_nanoseconds in_time(seconds time, std::string const& what)
     {
@@ -131,10 +129,10 @@ private:
     {
         auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
         if (auto const loss = loss_before(end)) {
-            ledger_.pass(&account::lost, *loss);
+            ledger_.pass(&job_account::lost, *loss);
             return false;
         }
-        if (ledger_.pass(&account::checkpoint, end)) {
+        if (ledger_.pass(&job_account::checkpoint, end)) {
             checkpoint_ = step_;
             ledger_.keep();
         }
@@ -149,7 +147,7 @@ private:
         members_.take_losses(heard);
         job_change_record record{.at = first, .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks()};
         if (policy_ == job_policy::checkpoint) {
-            ledger_.pass(&account::lost, first);
+            ledger_.pass(&job_account::lost, first);
             restart(std::move(record), "the policy");
             return;
         }
@@ -161,15 +159,8 @@ private:
         bool const keeps = policy_ == job_policy::rheo;
         auto holdings = holdings_of_survivors(in_force_.holdings(), record.lost, part, *played, known_, keeps);
         auto planned = plan_membership(holdings, in_force_->pipelines, {}, known_, rules_);
-        auto const before = part.only != nullptr && keeps ? kept_part(*part.only, known_, layers_) : 0.0;
-        auto const kept = planned.salvage.lost.empty() && keeps ? std::max(0.0, kept_part(planned.salvage, known_, layers_) - before) : 0.0;
-        auto const whole = whole_step();
-        if (!whole) {
-            return;
-        }
-        auto const good = std::min(first - begin, whole_nanoseconds{static_cast<std::int64_t>(static_cast<double>(whole->time.count) * kept)});
-        record.lost_time = first - begin - good;
-        ledger_.break_step(first, good, times_of_survivors(*played));
+        ledger_.break_step(first, times_of_survivors(*played));
+        record.lost_time = first - begin;
         auto const left = std::max(heard, begin + in_time(played->end, "a step"));
         recover(std::move(holdings), std::move(planned), left, std::move(record));
     }
@@ -205,12 +196,12 @@ private:
             auto const end = left + in_time(times_.recovery(copies), "a recovery");
             auto const again = loss_before(end);
             if (!again) {
-                if (ledger_.pass(&account::recovery, end)) {
+                if (ledger_.pass(&job_account::recovery, end)) {
                     finish_step(std::move(planned), copies.moved, std::move(record));
                 }
                 return;
             }
-            ledger_.pass(&account::recovery, *again);
+            ledger_.pass(&job_account::recovery, *again);
             auto const heard = *again + in_time(times_.detection(), "detection");
             left = std::max(left, heard);
             members_.take_losses(heard);
@@ -221,20 +212,26 @@ private:
         }
     }
 
-    /// The rest of the step, under the new plan.
+    /// The rest of the step, under the new plan. Of the time spent in the step, as large a part is good as the rest is shorter than a whole step.
     void finish_step(membership_plan planned, bytes moved, job_change_record record)
     {
+        auto const before = whole_step();
         in_force_.put(std::move(planned));
-        note(std::move(record), moved);
         auto const in_force = *in_force_;  // a loss on the way replaces the plan in force
         auto const part = steps_.rest(in_force, members_.slow());
-        auto const account = steps_.account_of_part(part);
-        if (!account) {
-            failure_ = account.error();
-        } else if (auto const loss = loss_before(ledger_.now() + account->time)) {
+        auto const rest = steps_.account_of_part(part);
+        auto const whole = whole_step();
+        if (!rest || !before || !whole) {
+            failure_ = rest ? failure_ : rest.error();
+            return;
+        }
+        auto const saved = 1.0 - rest->time / whole->time;
+        record.lost_time -= ledger_.keep_of_step({static_cast<std::int64_t>(saved * static_cast<double>(before->time.count))});
+        note(std::move(record), moved);
+        if (auto const loss = loss_before(ledger_.now() + rest->time)) {
             lose(part, *loss);
-        } else if (ledger_.end_step(*account)) {
-            commit(*account);
+        } else if (ledger_.end_step(*rest)) {
+            commit(*rest);
         }
     }
 
@@ -256,7 +253,7 @@ private:
         record.why = std::move(why);
         pending_ = std::move(record);
         auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
-        if (ledger_.pass(&account::checkpoint, end)) {
+        if (ledger_.pass(&job_account::checkpoint, end)) {
             checkpoint_ = step_;
             ledger_.keep();
         }
@@ -268,7 +265,7 @@ private:
     {
         members_.take_all(ledger_.now());
         auto const present = members_.present();
-        auto const made = plan_for(present);
+        auto const made = plan_for(*job_, present);
         if (!made) {
             wait_for_ranks(made.error());
             return;
@@ -276,29 +273,15 @@ private:
         auto const reading = has_begun_ ? times_.restart(members_.nodes(rules_.node_size)) : seconds{};
         auto const end = ledger_.now() + in_time(reading, "a restart");
         if (auto const loss = loss_before(end)) {
-            ledger_.pass(&account::recovery, *loss);
+            ledger_.pass(&job_account::recovery, *loss);
             return;
         }
-        if (ledger_.pass(&account::recovery, end)) {
+        if (ledger_.pass(&job_account::recovery, end)) {
             has_begun_ = true;
             auto const held = holdings_under(*made, array_view{present}, known_.cells_per_layer, known_.optimizer);
             in_force_.put(plan_as_chosen(held, known_, rules_, recomposition_of(*made)));
             note_pending(in_force_.places());
         }
-    }
-
-    result<plan> plan_for(std::vector<rank_id> const& present) const
-    {
-        auto request = job_->request;
-        if (static_cast<int>(present.size()) != job_->ranks) {  // not those that the request names pipelines for
-            request.pipelines.clear();
-            request.layers.clear();
-            request.shares.clear();
-        }
-        if (static_cast<int>(present.size()) <= request.spares) {
-            return failure{"only " + std::to_string(present.size()) + " ranks are there, and plan.spares is " + std::to_string(request.spares)};
-        }
-        return make_plan_on(job_->model, request, array_view{present});
     }
 
     void wait_for_ranks(std::string const& why)
@@ -312,7 +295,7 @@ private:
             pending_->what = job_change::halted;
             pending_->why = why;
         }
-        ledger_.pass(has_begun_ ? &account::halted : &account::creating, *event);
+        ledger_.pass(has_begun_ ? &job_account::halted : &job_account::creating, *event);
     }
 
     /// Ranks that came are taken in where that helps, those that are drained leave. False when nothing changes.
@@ -339,8 +322,8 @@ private:
         auto const copies = copies_of(planned, known_, job_->request.policy);
         auto const end = ledger_.now() + in_time(times_.regrouping(copies), "a change of members");
         if (auto const loss = loss_before(end)) {
-            ledger_.pass(&account::recovery, *loss);  // the change is not in force
-        } else if (ledger_.pass(&account::recovery, end)) {
+            ledger_.pass(&job_account::recovery, *loss);  // the change is not in force
+        } else if (ledger_.pass(&job_account::recovery, end)) {
             members_.leave();
             planned.salvage.after = without_ranks(std::move(planned.salvage.after), leaving);
             std::erase_if(planned.spares, [&](auto rank) { return std::binary_search(leaving.begin(), leaving.end(), rank); });
@@ -388,7 +371,6 @@ private:
     change_times<Model> times_;
     replanning known_;
     membership_rules rules_;
-    std::vector<layer_profile> layers_;
     job_members members_;
     job_ledger ledger_;
     std::int64_t step_ = 0;

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/job/job_event.hpp"
 #include "rheo/simulate/goodput/node_trace_csv.hpp"
-#include "rheo/simulate/job/job_event.hpp"
 #include "rheo/units/csv.hpp"
 #include "rheo/units/in_quotes.hpp"
 #include "rheo/units/result.hpp"

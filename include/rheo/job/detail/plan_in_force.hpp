@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/job/cluster_steps.hpp"
+#include "rheo/job/detail/plan_steps.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/recover/membership_plan.hpp"
-#include "rheo/simulate/job/cluster_steps.hpp"
-#include "rheo/simulate/job/detail/plan_steps.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/result.hpp"
 

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/job/simulated_job.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
-#include "rheo/simulate/job/simulated_job.hpp"
 #include "rheo/simulate/played_step/played_step.hpp"
 #include "rheo/units/result.hpp"
 #include "rheo/units/units.hpp"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/simulate/job/cluster_steps.hpp"
-#include "rheo/simulate/job/job_event_source.hpp"
+#include "rheo/job/cluster_steps.hpp"
+#include "rheo/job/job_event_source.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 

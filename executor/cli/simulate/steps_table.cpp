@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rheo simulate`: a job whose steps are a table, on nodes that come and go, by one policy or several side by side: text for people, or JSON.
+// `rheo simulate --steps-table`: a job whose steps are a table, on nodes that come and go, by one policy or several side by side: text for people, or JSON.
 
 #include <algorithm>
 #include <string>
@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/cli/commands.hpp"
+#include "executor/cli/simulate/simulate.hpp"
 #include "executor/config/text_file.hpp"
 #include "executor/plan/text_table.hpp"
 #include "rheo/simulate/goodput/node_trace_csv.hpp"
@@ -29,16 +30,6 @@ struct replayed_policy {
     replay_kind kind;
     goodput_account<> account;
 };
-
-/// What was read. @throws exit_error with the sentence when it was refused
-template <class Read>
-Read accepted(result<Read> read)
-{
-    if (!read) {
-        throw exit_error{exit_code::usage, read.error()};
-    }
-    return *std::move(read);
-}
 
 named_steps_table chosen_table(simulate_options const& options)
 {
@@ -97,8 +88,6 @@ void print_json(std::string const& trace, std::string const& model, std::vector<
     fmt::print("{}\n", nlohmann::ordered_json{{"policies", policies}}.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-std::string share_of(whole_milliseconds part, whole_milliseconds all) { return all.count == 0 ? "-" : fmt::format("{:.1f} %", 100.0 * (part / all)); }
-
 void print_table(std::string const& trace, named_steps_table const& steps, node_trace const& nodes, std::vector<replayed_policy> const& replayed)
 {
     auto const end = nodes.events.back().at;
@@ -125,8 +114,16 @@ void print_table(std::string const& trace, named_steps_table const& steps, node_
 
 }  // namespace
 
-int simulate(simulate_options const& options)
+int simulate_steps_table(simulate_options const& options)
 {
+    if (options.policies.empty() || options.faults.empty()) {
+        throw exit_error{exit_code::usage, "simulate: --steps-table needs --policies and --faults"};
+    }
+    for (auto const& name : options.policy) {
+        if (name != "replay" && name != "checkpoint" && name != "salvage") {
+            throw exit_error{exit_code::usage, fmt::format("--policy: {} is no policy of a table; expected replay, checkpoint or salvage", in_quotes(name))};
+        }
+    }
     auto const steps = chosen_table(options);
     auto const policies = chosen_policies(options, steps.model);
     auto const nodes = accepted(parse_node_trace(read_text_file(options.faults), options.faults));

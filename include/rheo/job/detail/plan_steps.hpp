@@ -6,15 +6,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "rheo/job/cluster_steps.hpp"
+#include "rheo/job/detail/job_members.hpp"
+#include "rheo/job/detail/played_plan.hpp"
+#include "rheo/job/simulated_job.hpp"
+#include "rheo/planner/make_plan_on.hpp"
 #include "rheo/planner/recompute_choice.hpp"
 #include "rheo/recover/membership_plan.hpp"
-#include "rheo/simulate/job/cluster_steps.hpp"
-#include "rheo/simulate/job/detail/job_members.hpp"
-#include "rheo/simulate/job/detail/played_plan.hpp"
-#include "rheo/simulate/job/simulated_job.hpp"
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/simulate/played_step/play_step.hpp"
 #include "rheo/units/result.hpp"
@@ -118,6 +120,22 @@ private:
     step_rules<Model> rules_;
     std::vector<known_plan> played_;
 };
+
+/// The plan with which a job begins on these ranks. @param present ascending
+template <class OnlyWhenCalled = void>
+result<plan> plan_for(job_description const& job, std::vector<rank_id> const& present)
+{
+    auto request = job.request;
+    if (static_cast<int>(present.size()) != job.ranks) {  // not those that the request names pipelines for
+        request.pipelines.clear();
+        request.layers.clear();
+        request.shares.clear();
+    }
+    if (static_cast<int>(present.size()) <= request.spares) {
+        return failure{"only " + std::to_string(present.size()) + " ranks are there, and plan.spares is " + std::to_string(request.spares)};
+    }
+    return make_plan_on(job.model, request, array_view{present});
+}
 
 /// What survivors spent of a step together, by part.
 inline rank_step_times<> times_of_survivors(played_step<> const& played)

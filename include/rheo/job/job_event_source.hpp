@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/simulate/job/job_event.hpp"
+#include "rheo/job/job_event.hpp"
 #include "rheo/tensor/random.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "rheo/job/detail/job_members.hpp"
+#include "rheo/job/detail/played_plan.hpp"
+#include "rheo/job/simulated_job.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/goodput/goodput_account.hpp"
-#include "rheo/simulate/job/detail/job_members.hpp"
-#include "rheo/simulate/job/detail/played_plan.hpp"
-#include "rheo/simulate/job/simulated_job.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -52,17 +52,39 @@ public:
         out_->computing += account.computing;
         out_->waiting += account.waiting;
         now_ += account.time;
+        broken_ = {};
         return true;
     }
 
-    /// A step that breaks: so much of its time is good, as ranks spent it; the rest is lost.
-    void break_step(whole_nanoseconds end, whole_nanoseconds good, rank_step_times<> const& spent)
+    /// A step breaks. What ranks have spent in it is lost, unless keep_of_step() says otherwise.
+    void break_step(whole_nanoseconds end, rank_step_times<> const& spent)
     {
-        if (good > whole_nanoseconds{}) {
-            add_good(good, rounded_parts(spent, good));
+        broken_.time += end - now_;
+        for (auto const part : rank_step_parts<>) {
+            broken_.spent.*part += spent.*part;
         }
-        out_->account.lost += end - now_ - good;
-        now_ = end;
+        pass(&goodput_account<whole_nanoseconds>::lost, end);
+        auto const& device = job_->cluster.device;
+        out_->computing += device.computing * spent.computing;
+        out_->waiting -= device.waiting * spent.computing;
+    }
+
+    /// So much of the time spent in the broken step so far need not be spent again: it is good. @returns how much more or less that is than before
+    whole_nanoseconds keep_of_step(whole_nanoseconds kept)
+    {
+        kept = std::clamp(kept, whole_nanoseconds{}, broken_.time);
+        auto const more = kept - broken_.kept;
+        auto const parts = kept > whole_nanoseconds{} ? rounded_parts(broken_.spent, kept) : rank_step_times<whole_nanoseconds>{};
+        for (auto const part : rank_step_parts<whole_nanoseconds>) {
+            out_->good.*part += parts.*part - broken_.parts.*part;
+            since_.*part += parts.*part - broken_.parts.*part;
+        }
+        out_->account.good += more;
+        out_->account.lost -= more;
+        since_good_ += more;
+        broken_.kept = kept;
+        broken_.parts = parts;
+        return more;
     }
 
     /// What was done so far will stay.
@@ -82,6 +104,7 @@ public:
             out_->good.*part -= since_.*part;
         }
         since_ = {};
+        broken_ = {};
         return undone;
     }
 
@@ -95,6 +118,13 @@ public:
     }
 
 private:
+    struct broken_step {
+        whole_nanoseconds time{};  ///< spent in its parts
+        whole_nanoseconds kept{};  ///< of that
+        rank_step_times<> spent{};
+        rank_step_times<whole_nanoseconds> parts{};  ///< of what is kept
+    };
+
     void add_good(whole_nanoseconds time, rank_step_times<whole_nanoseconds> const& parts)
     {
         for (auto const part : rank_step_parts<whole_nanoseconds>) {
@@ -111,6 +141,7 @@ private:
     whole_nanoseconds now_{};
     whole_nanoseconds since_good_{};  ///< since the newest checkpoint
     rank_step_times<whole_nanoseconds> since_{};
+    broken_step broken_{};  ///< the running step
 };
 
 }  // namespace detail

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo simulate CONFIG`: the job of a config on a described cluster, by one policy or several side by side.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "executor/cli/simulate/job_report.hpp"
+#include "executor/cli/simulate/simulate.hpp"
+#include "executor/config/cluster_file.hpp"
+#include "executor/config/text_file.hpp"
+#include "executor/config/toml.hpp"
+#include "executor/plan/planning.hpp"
+#include "executor/records/record_files.hpp"
+#include "rheo/job/cluster_request.hpp"
+#include "rheo/job/job_events_csv.hpp"
+#include "rheo/job/simulate_job.hpp"
+#include "rheo/simulate/network/network_model.hpp"
+#include "rheo/units/csv.hpp"
+#include "rheo/units/in_quotes.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+struct chosen_policy {
+    std::string name;
+    job_policy policy = job_policy::rheo;
+    std::optional<int> spares{};
+};
+
+chosen_policy policy_named(std::string const& name)
+{
+    constexpr std::string_view spares = "spares:";
+    for (auto const policy : {job_policy::rheo, job_policy::replay, job_policy::checkpoint}) {
+        if (name == name_of(policy)) {
+            return {name, policy};
+        }
+    }
+    int count = 0;
+    if (name.starts_with(spares) && read_number(std::string_view{name}.substr(spares.size()), count) && count >= 0) {
+        return {name, job_policy::rheo, count};
+    }
+    throw exit_error{
+        exit_code::usage,
+        fmt::format("--policy: {} is none of a config's policies; expected rheo, replay, checkpoint or spares:N with N ranks that wait", in_quotes(name))};
+}
+
+/// As planning counts by default: messages of processes of one machine, memory without a limit.
+cluster_model one_machine(int ranks)
+{
+    auto device = processes_of_one_machine.device;
+    device.memory = gibibytes(1 << 20);
+    return {.device = {device}, .levels = {{"machine", {ranks, network_topology::full, link_between_ranks}}}, .different = {}, .storage = {}, .recovery = {}};
+}
+
+collective_form form_named(std::string const& name)
+{
+    return name == "ring"     ? collective_form::ring
+           : name == "tree"   ? collective_form::tree
+           : name == "direct" ? collective_form::direct
+                              : collective_form::slice_owner;
+}
+
+/// A time of an option; 0 where it was not given.
+whole_nanoseconds time_of_option(double time_s, std::string const& option)
+{
+    if (!(time_s >= 0.0 && time_s * 1e9 < static_cast<double>(latest_job_time.count))) {
+        throw exit_error{exit_code::usage, fmt::format("{}: expected a time from 0 to 146 years, not {} s", option, time_s)};
+    }
+    return {in_whole_nanoseconds(seconds{time_s})};
+}
+
+struct described_job {
+    job_description job;
+    listed_events listed;
+    std::optional<random_losses> random;
+};
+
+described_job describe(simulate_options const& options)
+{
+    auto read = read_config_file(options.config, options.settings);
+    auto const& config = read.config;
+    auto const& pipelines = config.plan.pipelines;
+    auto cluster = options.cluster.empty() ? std::optional<cluster_model>{} : read_cluster_file(options.cluster);
+    auto const named = std::accumulate(pipelines.begin(), pipelines.end(), pipelines.empty() ? 0 : config.plan.spares);
+    auto const ranks = options.ranks > 0 ? options.ranks : named > 0 ? named : cluster ? devices_of(*cluster) : 0;
+    if (ranks == 0) {
+        throw exit_error{exit_code::usage,
+                         fmt::format("{}: plan.pipelines names no ranks; say how many with --ranks, or describe a --cluster", options.config)};
+    }
+    if (auto const fault = check_ranks(config, ranks)) {
+        throw exit_error{exit_code::usage, read.message(*fault)};
+    }
+    auto model = running_model(config);
+    auto request = accepted(planning_request_of(model, config));
+    job_description job{.model = std::move(model),
+                        .request = {},
+                        .cluster = cluster ? *std::move(cluster) : one_machine(ranks),
+                        .ranks = ranks,
+                        .steps = options.steps > 0 ? options.steps : config.train.steps,
+                        .checkpoint_every = config.checkpoint.every_steps,
+                        .reduction = form_named(options.reduction)};
+    job.request = on_cluster(std::move(request), job.cluster);
+    if (auto const until = time_of_option(options.until_s, "--until"); until > whole_nanoseconds{}) {
+        job.until = until;
+    }
+    described_job described{std::move(job), {}, {}};
+    auto const node_size = described.job.request.node_size;
+    if (!options.faults.empty()) {
+        described.listed = accepted(parse_job_events(read_text_file(options.faults), options.faults, ranks, node_size));
+        described.job.begins_with_ranks = described.listed.begins_with_ranks;
+    }
+    if (time_of_option(options.mtbf_s, "--mtbf") > whole_nanoseconds{}) {
+        described.random = random_losses{.mtbf = seconds{options.mtbf_s}, .seed = options.seed, .ranks = ranks, .node_size = node_size};
+        if (time_of_option(options.repair_s, "--repair") > whole_nanoseconds{}) {
+            described.random->repair = seconds{options.repair_s};
+        }
+    }
+    return described;
+}
+
+/// The schedule and the degree that the planner chooses for the whole job.
+void settle(job_description& job, std::string const& config)
+{
+    auto const first = make_plan(job.model, job.request, job.ranks);
+    if (!first) {
+        throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", config, first.error())};
+    }
+    job.request.schedule = first->plan.schedule;
+    job.request.candidates.clear();
+    job.request.tensor.values = {largest_group(first->plan)};
+}
+
+simulated_job simulated(described_job const& described, chosen_policy const& policy, simulate_options const& options, std::string& csv)
+{
+    auto job = described.job;
+    job.request.spares = policy.spares.value_or(job.request.spares);
+    settle(job, options.config);
+    auto const note = [&](std::int64_t step, whole_nanoseconds begin, detail::played_plan const& account, std::size_t ranks) {
+        if (!options.csv.empty()) {
+            csv += fmt::format("{},{},{:.9f},{:.9f},{},{:.6g}\n", policy.name, step, static_cast<double>(begin.count) * 1e-9,
+                               static_cast<double>(account.time.count) * 1e-9, ranks, (account.computing + account.waiting).count);
+        }
+    };
+    job_event_source const events{described.listed.events, described.random};
+    auto out = options.network == "free" ? simulate_job<free_network>(job, policy.policy, events, note)
+                                         : simulate_job<contended_network>(job, policy.policy, events, note);
+    if (!out) {
+        throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", options.config, out.error())};
+    }
+    return *std::move(out);
+}
+
+}  // namespace
+
+int simulate_config(simulate_options const& options)
+{
+    std::vector<chosen_policy> policies;
+    for (auto const& name : options.policy) {
+        policies.push_back(policy_named(name));
+    }
+    if (policies.empty()) {
+        policies.push_back({std::string{name_of(job_policy::rheo)}});
+    }
+    auto const described = describe(options);
+    std::string csv = "policy,step,begin_s,time_s,ranks,joules\n";
+    job_report report{&described.job, options.cluster.empty() ? "processes of one machine" : options.cluster, {}};
+    for (auto const& policy : policies) {
+        report.jobs.push_back({policy.name, simulated(described, policy, options, csv)});
+    }
+    if (!options.csv.empty()) {
+        write_whole(options.csv, csv);
+    }
+    fmt::print("{}", options.json ? to_json(report) : to_text(report));
+    return 0;
+}
+
+}  // namespace rheo::cli

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo simulate CONFIG` as its users start it: accounts that add up, a row per step, one output for one seed, each refusal.
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "support/rheo_command.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace {
+
+constexpr auto config = R"(schema = 1
+model = { width = 64, heads = 4, blocks = 6, context = 64 }
+train = { steps = 40, microbatches = 8, microbatch = { sequences = 2, tokens = 64 } }
+plan = { failures = 1, pipelines = [2, 2, 2] }
+checkpoint = { every_steps = 10 }
+)";
+constexpr auto cluster = R"(schema = 1
+[device]
+compute_tflops = 0.002
+memory_rate_gb_per_s = 10.0
+memory_gib = 1.0
+computing_w = 30.0
+waiting_w = 10.0
+[[level]]
+name = "node"
+members = 2
+topology = "full"
+latency_us = 2.0
+rate_gb_per_s = 10.0
+[[level]]
+name = "rack"
+members = 3
+topology = "switch"
+latency_us = 10.0
+rate_gb_per_s = 1.0
+[storage]
+read_gb_per_s = 1.0
+write_gb_per_s = 0.5
+[recovery]
+detect_s = 0.02
+shrink_s = 0.001
+)";
+constexpr auto faults = "time_s,event,what,value\n0.5,lose,rank:3,\n0.9,return,rank:3,\n1.1,slow,rank:0,1.5\n1.3,well,rank:0,\n1.4,drain,node:2,\n";
+
+void write_job(temporary_folder const& folder)
+{
+    folder.write("job.toml", config);
+    folder.write("cluster.toml", cluster);
+    folder.write("faults.csv", faults);
+}
+
+nlohmann::json simulated(temporary_folder const& folder, std::string const& arguments)
+{
+    auto const shown = run_rheo(folder, "simulate job.toml --cluster cluster.toml --json " + arguments);
+    CAPTURE(shown.err);
+    REQUIRE(shown.exit_code == 0);
+    return nlohmann::json::parse(shown.out).at("policies");
+}
+
+std::int64_t accounts_of(nlohmann::json const& job)
+{
+    std::int64_t sum = 0;
+    for (auto const* const name : {"creating_ns", "good_ns", "lost_ns", "recovery_ns", "checkpoint_ns", "halted_ns", "unfinished_ns"}) {
+        sum += job.at(name).get<std::int64_t>();
+    }
+    return sum;
+}
+
+std::string refused(temporary_folder const& folder, std::string const& arguments, int exit_code = 2)
+{
+    auto const shown = run_rheo(folder, "simulate " + arguments);
+    CAPTURE(shown.err);
+    CHECK(shown.exit_code == exit_code);
+    CHECK(shown.out.empty());
+    return shown.err;
+}
+
+}  // namespace
+
+TEST_CASE("simulate_config_command: accounts of policies add up")
+{
+    temporary_folder const folder;
+    write_job(folder);
+    auto const jobs = simulated(folder, "--faults faults.csv --policy rheo --policy replay --policy checkpoint --policy spares:2");
+    REQUIRE(jobs.size() == 4);
+    for (auto const& job : jobs) {
+        CAPTURE(job.at("policy").get<std::string>());
+        CHECK(job.at("steps") == 40);
+        CHECK(accounts_of(job) == job.at("end_ns"));
+        std::int64_t parts = 0;
+        for (auto const& part : job.at("good_parts_ns")) {
+            parts += part.get<std::int64_t>();
+        }
+        CHECK(parts == job.at("good_ns"));
+        CHECK(job.at("changes").size() >= 2);
+        CHECK(job.at("computing_J") > 0.0);
+    }
+    CHECK(jobs[0].at("lost_ns") <= jobs[1].at("lost_ns"));
+    CHECK(jobs[1].at("lost_ns") <= jobs[2].at("lost_ns"));
+    CHECK(jobs[0].at("changes")[0].at("what") == "recovered");
+    CHECK(jobs[2].at("changes")[0].at("what") == "restarted");
+}
+
+TEST_CASE("simulate_config_command: one seed gives one output")
+{
+    temporary_folder const folder;
+    write_job(folder);
+    auto const arguments = std::string{"simulate job.toml --cluster cluster.toml --mtbf 30s --repair 2s --steps 300 --csv steps.csv --seed "};
+    auto const one = run_rheo(folder, arguments + "7");
+    CAPTURE(one.err);
+    REQUIRE(one.exit_code == 0);
+    auto const rows = folder.read("steps.csv");
+    CHECK(rows.starts_with("policy,step,begin_s,time_s,ranks,joules\nrheo,0,0.000000000,"));
+    CHECK(std::count(rows.begin(), rows.end(), '\n') >= 301);
+    CHECK(run_rheo(folder, arguments + "7").out == one.out);
+    CHECK(folder.read("steps.csv") == rows);
+    CHECK(run_rheo(folder, arguments + "8").out != one.out);
+    for (auto const* const line : {"tokens/s", "    computing", "    reductions", "below f + 1 copies", "J/token", "fullest rank"}) {
+        CHECK(one.out.find(line) != std::string::npos);
+    }
+    CHECK(run_rheo(folder, "simulate job.toml --cluster cluster.toml --until 1s").out.find("unfinished") != std::string::npos);
+}
+
+TEST_CASE("simulate_config_command: networks and reductions are chosen")
+{
+    temporary_folder const folder;
+    write_job(folder);
+    auto const alone = simulated(folder, "--network free --steps 2")[0].at("end_ns").get<std::int64_t>();
+    CHECK(alone <= simulated(folder, "--steps 2")[0].at("end_ns"));
+    for (auto const* const form : {"slice-owner", "ring", "tree", "direct"}) {
+        CHECK(simulated(folder, std::string{"--steps 2 --reduction "} + form)[0].at("good_ns") > 0);
+    }
+    auto const here = run_rheo(folder, "simulate job.toml --steps 1");
+    CHECK(here.exit_code == 0);
+    CHECK(here.out.starts_with("6 ranks on processes of one machine, 1 step of 1024 tokens\n"));
+}
+
+TEST_CASE("simulate_config_command: each refusal is a sentence")
+{
+    temporary_folder const folder;
+    write_job(folder);
+    folder.write("twice.csv", "time_s,event,what,value\n1,lose,rank:3,\n2,lose,rank:3,\n");
+    auto const job = std::string{"job.toml --cluster cluster.toml "};
+    CHECK(refused(folder, "") == "rheo: simulate: expected the config of a run, or --steps-table with --policies and --faults\n");
+    CHECK(refused(folder, "--steps-table steps.csv") == "rheo: simulate: --steps-table needs --policies and --faults\n");
+    CHECK(refused(folder, job + "--faults twice.csv") ==
+          "rheo: twice.csv, line 3: rank 3 is not there; expected a rank that was not lost or drained, or has returned\n");
+    CHECK(refused(folder, job + "--policy salvage") ==
+          "rheo: --policy: 'salvage' is none of a config's policies; expected rheo, replay, checkpoint or spares:N with N ranks that wait\n");
+    CHECK(refused(folder, job + "--ranks 7 --set plan.pipelines=[2,2,3]", 3) ==
+          "rheo: job.toml: the job has 7 ranks, the cluster 6 devices; expected a device for each rank, and at least one\n");
+    CHECK(refused(folder, "none.toml").find("none.toml") != std::string::npos);
+}
