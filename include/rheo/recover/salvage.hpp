@@ -168,6 +168,30 @@ constexpr bool contains_any_slice(microbatch_set const& items, microbatch_id m, 
     return false;
 }
 
+/// Layer -> the microbatches of which some use of it misses a slice.
+template <class OnlyWhenCalled = void>
+std::vector<microbatch_set> missing_by_layer(salvage_request const& of, std::vector<use_holding> const& missing)
+{
+    std::vector<microbatch_set> items(static_cast<std::size_t>(of.layers));
+    for (auto const& use : missing) {
+        auto& of_layer = items[at(of.state->uses[at(use.use)].layer)];
+        of_layer = of_layer | use.done;
+    }
+    for (auto& of_layer : items) {
+        if (of.slices == 1) {
+            continue;
+        }
+        microbatch_set whole;
+        for (microbatch_id m{0}; m.value < of.microbatches; ++m) {
+            if (contains_any_slice(of_layer, m, of.slices)) {
+                whole.insert(m);
+            }
+        }
+        of_layer = std::move(whole);
+    }
+    return items;
+}
+
 /// Deals microbatches to the pipelines: the largest work first, to the one that it delays least for its
 /// share (d'Hondt's rule: a step of which all is missing is dealt exactly by the shares).
 template <class OnlyWhenCalled = void>
@@ -175,18 +199,15 @@ std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, s
 {
     std::vector<std::vector<microbatch_work>> work(of.pipelines.size());
     std::vector<std::int64_t> load(of.pipelines.size(), 0);
-    std::vector<char> dealt(static_cast<std::size_t>(of.microbatches), 0);
+    microbatch_set dealt;
+    auto const items = missing_by_layer(of, missing);
     for (layer_id deepest{0}; deepest.value < of.layers; ++deepest) {
         std::int64_t const cost = 3 * std::int64_t{of.layers} - 2 * std::int64_t{deepest.value};  // forward 1, backward 2 per layer
-        for (microbatch_id m{0}; m.value < of.microbatches; ++m) {
-            bool here = false;
-            for (auto const& use : missing) {
-                here = here || (of.state->uses[at(use.use)].layer == deepest && contains_any_slice(use.done, m, of.slices));
-            }
-            if (!here || dealt[at(m)] != 0) {
+        for (microbatch_id m{0}; !items[at(deepest)].empty() && m.value < of.microbatches; ++m) {
+            if (!items[at(deepest)].contains(m) || dealt.contains(m)) {
                 continue;
             }
-            dealt[at(m)] = 1;
+            dealt.insert(m);
             std::size_t best = 0;
             for (std::size_t p = 1; p < work.size(); ++p) {
                 if ((load[p] + cost) * of.shares[best] < (load[best] + cost) * of.shares[p]) {
@@ -194,9 +215,9 @@ std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, s
                 }
             }
             load[best] += cost;
-            auto place = work[best].begin();
-            while (place != work[best].end() && place->microbatch < m) {
-                ++place;
+            auto place = work[best].end();
+            while (place != work[best].begin() && m < (place - 1)->microbatch) {
+                --place;
             }
             work[best].insert(place, microbatch_work{m, layer_of_cell(deepest, of.cells_per_layer)});
         }

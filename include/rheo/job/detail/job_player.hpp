@@ -118,7 +118,6 @@ private:
         (*observer_)(step_, ledger_.now() - account.time, account, members_.size());
         ++step_;
         out_.few_copies += static_cast<int>(in_force_->pipelines.size()) <= job_->request.failures ? account.time : whole_nanoseconds{};
-        in_force_.commit(step_id{step_});
         if (job_->checkpoint_every > 0 && step_ % job_->checkpoint_every == 0 && step_ < job_->steps) {
             write_checkpoint();
         }
@@ -231,6 +230,7 @@ private:
         if (auto const loss = loss_before(ledger_.now() + rest->time)) {
             lose(part, *loss);
         } else if (ledger_.end_step(*rest)) {
+            in_force_.commit();
             commit(*rest);
         }
     }
@@ -308,7 +308,7 @@ private:
         if (policy_ == job_policy::checkpoint) {
             return regroup_by_checkpoint(leaving);
         }
-        in_force_.take_in(members_.take_waiting(), step_id{step_});
+        in_force_.take_in(members_.take_waiting());
         if (leaving.empty() && !would_regroup(*in_force_, known_, rules_)) {
             return false;
         }

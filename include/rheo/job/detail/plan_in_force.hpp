@@ -65,11 +65,10 @@ public:
         return *account_;
     }
 
-    /// Members hold the state of the next step, and nothing of it.
-    void commit(step_id next)
+    /// A step has ended: members hold nothing of the next one.
+    void commit()
     {
         for (auto& holds : plan_->salvage.after) {
-            holds.version = next;
             for (auto& use : holds.uses) {
                 use.done.clear();
             }
@@ -77,12 +76,12 @@ public:
     }
 
     /// Ranks that came become members that hold nothing.
-    void take_in(std::vector<rank_id> const& ranks, step_id step)
+    void take_in(std::vector<rank_id> const& ranks)
     {
         for (auto const rank : ranks) {
             auto& after = plan_->salvage.after;
             auto const place = std::lower_bound(after.begin(), after.end(), rank, [](auto const& h, rank_id r) { return h.rank < r; });
-            after.insert(place, {rank, step, {}, {}});
+            after.insert(place, {rank, {}, {}, {}});
             plan_->spares.insert(std::lower_bound(plan_->spares.begin(), plan_->spares.end(), rank), rank);
         }
         account_.reset();

@@ -36,8 +36,8 @@ public:
         recorder order{&p, {}, std::vector<int>(p.rows.size(), 0)};
         auto const sound = interpret<shared_memory>(array_view{&p, 1}, order);
         expects(sound.ok, "a program that hangs has no makespan");
-        auto const items = item_count(p);
-        slots_.resize(2 * p.placement.size() * items, 0);
+        auto const items = item_range_of(p);
+        slots_.resize(2 * p.placement.size() * items.count, 0);
         for (auto const& heard : order.heard) {
             step s{heard.row, heard.part, heard.instruction.kind, heard.instruction.stage, heard.partner.stage};
             auto const forward = heard.instruction.kind == instruction_kind::forward;
@@ -124,12 +124,12 @@ private:
         std::int32_t second_sender = no_slot;
     };
 
-    static constexpr std::int32_t slot(std::size_t items, int stage, int item, bool forward)
+    static constexpr std::int32_t slot(item_range items, int stage, int item, bool forward)
     {
-        return static_cast<std::int32_t>(2 * (static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item)) + (forward ? 0 : 1));
+        return static_cast<std::int32_t>(2 * (static_cast<std::size_t>(stage) * items.count + items.place(item)) + (forward ? 0 : 1));
     }
 
-    constexpr void take_input(program const& p, std::size_t items, instruction i, std::int32_t& input, std::int32_t& sender) const
+    constexpr void take_input(program const& p, item_range items, instruction i, std::int32_t& input, std::int32_t& sender) const
     {
         bool const forward = i.kind == instruction_kind::forward;
         if (i.kind == instruction_kind::weight_gradient || (forward ? i.stage % chain_ == 0 : (i.stage + 1) % chain_ == 0)) {

@@ -75,7 +75,7 @@ constexpr verdict complete(program const& p, array_view<stage_work const> work)
     for (auto const& w : items) {
         auto const first = detail::copy_of(p, w.microbatch) * chain;
         for (int stage = first; stage < first + chain; ++stage) {
-            if (at(w.microbatch) >= done.items) {
+            if (!done.items.contains(w.microbatch.value)) {
                 return refused(program_error::missing,
                                {pipeline_id{0}, p.placement[0], make_instruction(instruction_kind::forward, stage_id{0}, w.microbatch)});
             }

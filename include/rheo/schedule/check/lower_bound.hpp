@@ -40,14 +40,15 @@ constexpr std::vector<seconds> tails_of(program const& p, stage_costs const& cos
     auto const chain = static_cast<std::size_t>(stages_per_copy(p));
     std::vector<seconds> tails(kinds.facts.size());
     for (std::size_t s = 0; s < p.placement.size(); ++s) {
-        for (std::size_t m = 0; m < kinds.items; ++m) {
-            auto const split = [&](std::size_t stage) { return kinds.holds(static_cast<int>(stage), static_cast<int>(m), weight_done); };
-            auto tail = split(s) ? costs[s].weight_gradient : seconds{0.0};
-            if (s % chain != 0 && kinds.holds(static_cast<int>(s - 1), static_cast<int>(m), gradient_done)) {
-                auto const below = split(s - 1) ? costs[s - 1].input_gradient : costs[s - 1].backward;
-                tail = std::max(tail, hop(p, costs, s, s - 1) + below + tails[(s - 1) * kinds.items + m]);
+        auto const stage = static_cast<int>(s);
+        for (auto item = kinds.items.first; kinds.items.contains(item); ++item) {
+            auto const split = [&](int of) { return kinds.holds(of, item, weight_done); };
+            auto tail = split(stage) ? costs[s].weight_gradient : seconds{0.0};
+            if (s % chain != 0 && kinds.holds(stage - 1, item, gradient_done)) {
+                auto const below = split(stage - 1) ? costs[s - 1].input_gradient : costs[s - 1].backward;
+                tail = std::max(tail, hop(p, costs, s, s - 1) + below + tails[kinds.slot(stage - 1, item)]);
             }
-            tails[s * kinds.items + m] = tail;
+            tails[kinds.slot(stage, item)] = tail;
         }
     }
     return tails;
@@ -89,8 +90,7 @@ constexpr seconds lower_bound(program const& p, stage_costs const& costs, std::v
             }
             if (!forward || !kinds.holds(i.stage, i.item, detail::gradient_done)) {
                 bool const gradient = i.kind == instruction_kind::backward || i.kind == instruction_kind::input_gradient;
-                auto const slot = static_cast<std::size_t>(i.stage) * kinds.items + static_cast<std::size_t>(i.item);
-                auto const t = gradient ? tails[slot] : seconds{0.0};
+                auto const t = gradient ? tails[kinds.slot(i.stage, i.item)] : seconds{0.0};
                 tail = last ? t : std::min(tail, t);
                 last = false;
             }

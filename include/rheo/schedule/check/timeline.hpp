@@ -53,13 +53,13 @@ namespace detail {
 
 /// When (stage, microbatch) facts became true, in one pipeline.
 struct pipeline_times {
-    std::size_t items;
+    item_range items;
     std::vector<seconds> activation;          ///< the forward's end, or its send when that is posted
     std::vector<seconds> gradient;            ///< the same for the backward
     std::vector<seconds> activation_awaited;  ///< when the next stage posted its receive
     std::vector<seconds> gradient_awaited;    ///< when the stage before did
 
-    constexpr std::size_t slot(int stage, int item) const { return static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item); }
+    constexpr std::size_t slot(int stage, int item) const { return static_cast<std::size_t>(stage) * items.count + items.place(item); }
 };
 
 template <class Transport>
@@ -71,8 +71,8 @@ public:
         for (std::size_t p = 0; p < programs.size(); ++p) {
             auto const stages = programs[p].placement.size();
             expects(costs.pipelines[p].size() == stages, "a timeline needs the costs of every stage");
-            auto const items = item_count(programs[p]);
-            std::vector<seconds> const never(stages * items);
+            auto const items = item_range_of(programs[p]);
+            std::vector<seconds> const never(stages * items.count);
             times_.push_back({items, never, never, never, never});
             for (std::size_t position = 0; position < programs[p].rows.size(); ++position) {
                 rows.push_back({pipeline_id{static_cast<int>(p)}, static_cast<int>(position), {}});

@@ -25,15 +25,25 @@ enum fact : std::uint8_t {
     evicted = 128,  ///< the activation is not there until it is recomputed
 };
 
+/// The items of a program: tables of them begin at the lowest one, so that they are as small as the pipeline's own work.
+struct item_range {
+    int first = 0;  ///< of a whole microbatch
+    std::size_t count = 0;
+
+    constexpr bool contains(int item) const { return item >= first && static_cast<std::size_t>(item - first) < count; }
+    constexpr std::size_t place(int item) const { return static_cast<std::size_t>(item - first); }
+};
+
 struct pipeline_facts {
     std::size_t stages = 0;
-    std::size_t items = 0;
+    item_range items{};
     std::size_t first_row = 0;
     std::vector<std::uint8_t> facts;
     int chain = 0;   ///< stages per copy of the model
     int slices = 1;  ///< of a microbatch
 
-    constexpr std::uint8_t& of(int stage, int item) { return facts[static_cast<std::size_t>(stage) * items + static_cast<std::size_t>(item)]; }
+    constexpr std::size_t slot(int stage, int item) const { return static_cast<std::size_t>(stage) * items.count + items.place(item); }
+    constexpr std::uint8_t& of(int stage, int item) { return facts[slot(stage, item)]; }
     constexpr bool holds(int stage, int item, int bits) { return (of(stage, item) & bits) == bits; }
     constexpr bool begins_copy(int stage) const { return stage % chain == 0; }
     constexpr bool ends_copy(int stage) const { return (stage + 1) % chain == 0; }
@@ -44,29 +54,38 @@ struct pipeline_facts {
         if (forward) {
             return item % slices == 0 || holds(stage, item - 1, forward_done);
         }
-        return (item + 1) % slices == 0 || (static_cast<std::size_t>(item) + 1 < items && holds(stage, item + 1, gradient_done));
+        return (item + 1) % slices == 0 || (items.contains(item + 1) && holds(stage, item + 1, gradient_done));
     }
 };
+
+constexpr item_range item_range_of(program const& p)
+{
+    int first = -1;
+    int last = -1;
+    for (auto const& row : p.rows) {
+        for (auto const& i : row) {
+            if (!is_reduction(i.kind) && i.item >= 0) {
+                first = first < 0 || i.item < first ? i.item : first;
+                last = i.item > last ? i.item : last;
+            }
+        }
+    }
+    first = first < 0 ? 0 : first / p.slices * p.slices;
+    return {first, static_cast<std::size_t>(last + 1 > first ? last + 1 - first : 0)};
+}
 
 /// One more than the largest item of a program.
 constexpr std::size_t item_count(program const& p)
 {
-    std::size_t result = 0;
-    for (auto const& row : p.rows) {
-        for (auto const& i : row) {
-            if (!is_reduction(i.kind) && static_cast<std::size_t>(i.item) >= result) {
-                result = static_cast<std::size_t>(i.item) + 1;
-            }
-        }
-    }
-    return result;
+    auto const items = item_range_of(p);
+    return static_cast<std::size_t>(items.first) + items.count;
 }
 
 template <class OnlyWhenCalled = void>
 constexpr pipeline_facts facts_of(program const& p, std::size_t first_row)
 {
-    pipeline_facts result{p.placement.size(), item_count(p), first_row, {}, stages_per_copy(p), p.slices};
-    result.facts.resize(result.stages * result.items, 0);
+    pipeline_facts result{p.placement.size(), item_range_of(p), first_row, {}, stages_per_copy(p), p.slices};
+    result.facts.resize(result.stages * result.items.count, 0);
     return result;
 }
 

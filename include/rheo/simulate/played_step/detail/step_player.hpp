@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -38,27 +37,16 @@ public:
     explicit message_slots(std::vector<modelled_pipeline> const& pipelines)
     {
         for (auto const& pipeline : pipelines) {
-            auto first = std::numeric_limits<std::int32_t>::max();
-            std::int32_t last = -1;
-            for (auto const& row : pipeline.program.rows) {
-                for (auto const& i : row) {
-                    if (!is_reduction(i.kind)) {
-                        first = std::min(first, i.item);
-                        last = std::max(last, i.item);
-                    }
-                }
-            }
-            first = last < 0 ? 0 : first;
-            auto const items = static_cast<std::size_t>(last + 1 - first);
-            begins_.push_back({slots_.size(), first, items});
-            slots_.resize(slots_.size() + 2 * items * pipeline.program.placement.size());
+            auto const items = item_range_of(pipeline.program);
+            begins_.push_back({slots_.size(), items});
+            slots_.resize(slots_.size() + 2 * items.count * pipeline.program.placement.size());
         }
     }
 
     std::size_t number(std::size_t pipeline, int stage, std::int32_t item, bool up) const
     {
         auto const& b = begins_[pipeline];
-        return b.slot + 2 * (static_cast<std::size_t>(stage) * b.items + static_cast<std::size_t>(item - b.first)) + (up ? 0 : 1);
+        return b.slot + 2 * (static_cast<std::size_t>(stage) * b.items.count + b.items.place(item)) + (up ? 0 : 1);
     }
 
     slot& operator[](std::size_t number) { return slots_[number]; }
@@ -67,8 +55,7 @@ public:
 private:
     struct pipeline_begin {
         std::size_t slot;
-        std::int32_t first;  ///< item
-        std::size_t items;
+        item_range items;
     };
 
     std::vector<pipeline_begin> begins_;
