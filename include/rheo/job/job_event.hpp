@@ -40,7 +40,7 @@ struct job_event {
 /// The end of time: sums with it fit 64 bits.
 inline constexpr whole_nanoseconds latest_job_time{std::int64_t{1} << 62};
 
-/// Which ranks are there, event by event. A rank that is drained is gone, too.
+/// Which ranks are there, event by event. A rank that is drained is gone, too. What happens to a node happens to those of its ranks to which it can.
 class rank_presence {
 public:
     /// @param all whether all ranks are there at the begin, or none
@@ -57,16 +57,22 @@ public:
                    " s; events come in the order of time";
         }
         last_ = event.at;
+        bool const returns = event.kind == job_event_kind::rejoin;
+        bool happens = false;
         for (auto rank = event.first; rank <= event.last; ++rank) {
-            auto const name = "rank " + std::to_string(rank.value);
             if (rank.value < 0 || at(rank) >= present_.size()) {
-                return name + " is none of the job's " + std::to_string(present_.size()) + " ranks";
+                return "rank " + std::to_string(rank.value) + " is none of the job's " + std::to_string(present_.size()) + " ranks";
             }
-            bool const returns = event.kind == job_event_kind::rejoin;
-            if (present_[at(rank)] == returns) {
-                return returns ? name + " returns, but it is there; a rank returns after it was lost or drained"
-                               : name + " is not there; expected a rank that was not lost or drained, or has returned";
-            }
+            happens = happens || present_[at(rank)] != returns;
+        }
+        if (!happens) {
+            bool const is_one = event.first == event.last;
+            auto const name =
+                is_one ? "rank " + std::to_string(event.first.value) : "ranks " + std::to_string(event.first.value) + " to " + std::to_string(event.last.value);
+            return returns ? name + (is_one ? " returns, but it is there" : " return, but they are there") + "; a rank returns after it was lost or drained"
+                           : name + (is_one ? " is" : " are") + " not there; expected a rank that was not lost or drained, or has returned";
+        }
+        for (auto rank = event.first; rank <= event.last; ++rank) {
             if (returns || event.kind == job_event_kind::lose || event.kind == job_event_kind::drain) {
                 present_[at(rank)] = returns;
             }

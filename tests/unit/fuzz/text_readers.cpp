@@ -14,6 +14,8 @@
 #include "rheo/analyze/device/analysis.hpp"
 #include "rheo/analyze/step/run_analysis.hpp"
 #include "rheo/energy/profile/profile_csv.hpp"
+#include "rheo/job/job_event.hpp"
+#include "rheo/job/job_events_csv.hpp"
 #include "rheo/partition/layer_profile_csv.hpp"
 #include "rheo/schedule/draw/text_schedule.hpp"
 #include "rheo/simulate/goodput/node_trace_csv.hpp"
@@ -151,6 +153,12 @@ void goodput_tables(std::span<std::uint8_t const> bytes)
     auto const trace = parse_node_trace(text, "t.csv");
     for (auto const* why : {&tables.error(), &policies.error(), &trace.error()}) {
         promise(why->empty() || why->starts_with("t.csv, line "), "a reason names the file and the line");
+    }
+    auto const listed = parse_job_events(text, "t.csv", 12, 4);
+    promise(listed.error().empty() || listed.error().starts_with("t.csv"), "a reason names the file");
+    rank_presence there{12, listed && listed->begins_with_ranks};
+    for (std::size_t k = 0; listed && k < listed->events.size(); ++k) {
+        promise(there.take(listed->events[k]).empty(), "events that were read can happen");
     }
     node_trace const short_trace{{{{0}, node_id{0}, true}, {{200'000}, node_id{0}, false}}, {"n"}};
     steps_table const short_table{1, {{1'000}, {700}}, 1.0};

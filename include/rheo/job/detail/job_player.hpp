@@ -38,6 +38,7 @@ public:
           observer_{&observer},
           steps_{job},
           times_{job},
+          first_plans_{job},
           known_{make_replanning(job.model, job.request, job.ranks)},
           rules_{membership_rules_of(job.request)},
           members_{job.ranks, job.begins_with_ranks, std::move(events)},
@@ -265,7 +266,7 @@ private:
     {
         members_.take_all(ledger_.now());
         auto const present = members_.present();
-        auto const made = plan_for(*job_, present);
+        auto const made = first_plans_.on(present);
         if (!made) {
             wait_for_ranks(made.error());
             return;
@@ -369,6 +370,7 @@ private:
     simulated_job out_;
     plan_steps<Model> steps_;
     change_times<Model> times_;
+    first_plans first_plans_;
     replanning known_;
     membership_rules rules_;
     job_members members_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,21 +122,52 @@ private:
     std::vector<known_plan> played_;
 };
 
-/// The plan with which a job begins on these ranks. @param present ascending
-template <class OnlyWhenCalled = void>
-result<plan> plan_for(job_description const& job, std::vector<rank_id> const& present)
-{
-    auto request = job.request;
-    if (static_cast<int>(present.size()) != job.ranks) {  // not those that the request names pipelines for
-        request.pipelines.clear();
-        request.layers.clear();
-        request.shares.clear();
+/// The plans with which a job begins. They follow from the number of ranks, so each number is planned for once.
+class first_plans {
+public:
+    explicit first_plans(job_description const& job) : job_{&job} {}
+
+    /// @param present ascending
+    template <class OnlyWhenCalled = void>
+    result<plan> on(std::vector<rank_id> const& present)
+    {
+        auto const count = static_cast<int>(present.size());
+        auto const [place, is_new] = plans_.try_emplace(count, failure{"not planned"});
+        if (is_new) {
+            place->second = plan_of(count);
+        }
+        if (!place->second) {
+            return place->second;
+        }
+        auto p = with_ranks(*place->second, [&](rank_id number) { return present[at(number)]; });
+        for (auto const& pipeline : p.pipelines) {
+            if (auto error = group_error(pipeline, grid_of(job_->model), job_->request.node_size); !error.empty()) {
+                return failure{std::move(error)};
+            }
+        }
+        return p;
     }
-    if (static_cast<int>(present.size()) <= request.spares) {
-        return failure{"only " + std::to_string(present.size()) + " ranks are there, and plan.spares is " + std::to_string(request.spares)};
+
+private:
+    template <class OnlyWhenCalled = void>
+    result<plan> plan_of(int count) const
+    {
+        auto request = job_->request;
+        if (count != job_->ranks) {  // not those that the request names pipelines for
+            request.pipelines.clear();
+            request.layers.clear();
+            request.shares.clear();
+        }
+        if (count <= request.spares) {
+            return failure{"only " + std::to_string(count) + " ranks are there, and plan.spares is " + std::to_string(request.spares)};
+        }
+        auto made = make_plan(job_->model, request, count);
+        return made ? result<plan>{std::move(made->plan)} : failure{made.error()};
     }
-    return make_plan_on(job.model, request, array_view{present});
-}
+
+    job_description const* job_;
+    std::map<int, result<plan>> plans_;  ///< by the number of ranks
+};
 
 /// What survivors spent of a step together, by part.
 inline rank_step_times<> times_of_survivors(played_step<> const& played)

@@ -55,6 +55,9 @@ TEST_CASE("job_events: what cannot be is refused with its line")
     CHECK(refused("5,lose,rank:1\n4,lose,rank:2\n") == "f.csv, line 3: time 4 s is before that of the event before it, 5 s; events come in the order of time");
     CHECK(refused("5,lose,rank:1\n5.25,lose,rank:1\n") == "f.csv, line 3: rank 1 is not there; expected a rank that was not lost or drained, or has returned");
     CHECK(refused("1,return,rank:1\n") == "f.csv, line 2: rank 1 returns, but it is there; a rank returns after it was lost or drained");
+    CHECK(refused("1,lose,rank:5,\n2,lose,node:1\n3,return,node:1\n") == "");
+    CHECK(refused("1,lose,node:1\n2,lose,node:1\n") ==
+          "f.csv, line 3: ranks 4 to 7 are not there; expected a rank that was not lost or drained, or has returned");
     CHECK(refused("1,lose,rank:8\n") == "f.csv, line 2: rank 8 is none of the job's 8 ranks");
     CHECK(refused("1,lose,node:2\n") == "f.csv, line 2: rank 8 is none of the job's 8 ranks");
     CHECK(refused("1,lose,node:2000000000\n") == "f.csv, line 2: rank 8 is none of the job's 8 ranks");
