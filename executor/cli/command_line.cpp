@@ -75,6 +75,7 @@ void command_line::add_plan()
     command.add_option("--memory", plan_.memory_mib, "Memory limit per rank in MiB, for templates and compared schedules.")->check(is_mebibytes());
     command.add_option("--node-size", plan_.node_size, "Ranks per node: shows the loss of each node, allows stages of several devices.")
         ->check(CLI::Range(1, 64));
+    command.add_option("--cluster", plan_.cluster, "Described cluster to plan for, in TOML. Overrides plan.cluster.")->type_name("FILE");
     command.add_option("--layer-profile", plan_.profile, "CSV with times of the layers (rheo profile). Overrides plan.layer_profile.")->type_name("FILE");
     command.add_flag("--json", plan_.json, "Print the plan as JSON.");
 }

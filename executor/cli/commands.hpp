@@ -32,6 +32,7 @@ struct plan_options {
     int node_size = 1;        ///< ranks of a node
     bool json = false;
     std::string profile;  ///< of the layers, for the plan or the comparison; empty: as the config says
+    std::string cluster;  ///< that is described; empty: as the config says
 };
 
 struct profile_options {
@@ -117,7 +118,7 @@ struct simulate_options {
     std::string config;                     ///< of a run; empty: steps are a table
     std::vector<std::string> settings;      ///< of the config
     int ranks = 0;                          ///< 0: as plan.pipelines says, or as many as the cluster has devices
-    std::string cluster;                    ///< a described cluster; empty: processes of one machine
+    std::string cluster;                    ///< a described cluster; empty: plan.cluster, else processes of one machine
     std::int64_t steps = 0;                 ///< 0: train.steps
     double until_s = 0;                     ///< time at which the job ends at the latest; 0: none
     double mtbf_s = 0;                      ///< of a node, for losses at random; 0: none

@@ -16,6 +16,7 @@
 #include "executor/clocks/clock_request.hpp"
 #include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
+#include "executor/config/cluster_file.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/plan/choice_report.hpp"
 #include "executor/plan/forecast_json.hpp"
@@ -53,6 +54,12 @@ int plan(plan_options const& options)
     auto read = read_config_file(options.config, options.settings);
     read.config.plan.node_size = std::max(read.config.plan.node_size, options.node_size);
     auto& config = read.config;
+    if (!options.cluster.empty()) {
+        config.plan.cluster = options.cluster;
+    }
+    if (!config.plan.cluster.empty()) {
+        (void)read_cluster_file(config.plan.cluster);  // which says what is wrong with it, and where
+    }
     auto const& pipelines = config.plan.pipelines;
     auto const ranks = options.ranks > 0 ? options.ranks : std::accumulate(pipelines.begin(), pipelines.end(), pipelines.empty() ? 0 : config.plan.spares);
     if (ranks == 0) {

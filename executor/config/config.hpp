@@ -72,6 +72,7 @@ struct plan_config {
     seconds mtbf =
         hours(10'000);  ///< mean time between losses of one rank: what a longer step costs against copies after a loss (rheo/pipeline/recovery_price.hpp)
     std::string layer_profile{};  ///< a file, see rheo profile, with times of the layers; empty: times as modelled
+    std::string cluster{};        ///< a described cluster (docs/reference/cluster.md) that plans are made for; empty: processes of one machine
     int node_size = 1;            ///< rank / node_size is a rank's node: copies of a layer are kept on different nodes
 };
 

@@ -133,6 +133,8 @@ void for_each_field(Config& c, Visit&& visit)
           "Mean time between failures of one rank, in hours. The longer, the more copies a shorter step is worth.");
     visit("plan.layer_profile", c.plan.layer_profile, field_limits{},
           "CSV with times of the layers (rheo profile), used for all planning. Empty = modelled times.");
+    visit("plan.cluster", c.plan.cluster, field_limits{},
+          "Described cluster (TOML) to plan for: its device, links, nodes and memory. Empty = processes of one machine.");
     visit("plan.node_size", c.plan.node_size, between(1, 1 << 10), "Ranks per node. Copies of a layer go to different nodes.");
 
     visit("checkpoint.every_steps", c.checkpoint.every_steps, at_least(0), "Steps between checkpoints. 0 = not by steps.");

@@ -8,6 +8,8 @@
 
 #include "executor/config/schedule_file.hpp"
 #include "executor/plan/layer_profile_file.hpp"
+#include "executor/plan/planned_cluster.hpp"
+#include "rheo/job/cluster_request.hpp"
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/changed_plan.hpp"
 #include "rheo/planner/job_templates.hpp"
@@ -37,7 +39,7 @@ std::vector<any_schedule> candidates_for(microbatch_shape shape)
     return candidates;
 }
 
-/// All but the profile. @pre check(config) found nothing
+/// All but the profile. @pre check(config) found nothing, plan.cluster can be read
 planning_request without_profile(run_config const& config)
 {
     auto const& plan = config.plan;
@@ -63,13 +65,31 @@ planning_request without_profile(run_config const& config)
         request.schedule = one_f_one_b{};
         request.candidates = candidates_for(config.train.microbatch);
     }
-    return request;
+    return plan.cluster.empty() ? request : on_cluster(std::move(request), *find_cluster(plan.cluster));
+}
+
+/// Why the cluster cannot run so many ranks; empty when it can, or when there is none.
+std::string cluster_error(run_config const& config, int ranks)
+{
+    if (config.plan.cluster.empty()) {
+        return {};
+    }
+    auto const cluster = find_cluster(config.plan.cluster);
+    if (!cluster) {
+        return cluster.error();
+    }
+    auto const devices = devices_of(*cluster);
+    return ranks > devices ? fmt::format("{}: a cluster of {} devices for {} ranks; expected a device for each rank", config.plan.cluster, devices, ranks)
+                           : std::string{};
 }
 
 }  // namespace
 
 result<planning_request> planning_request_of(model_description const& model, run_config const& config)
 {
+    if (auto error = cluster_error(config, 1); !error.empty()) {
+        return failure{std::move(error)};
+    }
     auto request = without_profile(config);
     auto const& path = config.plan.layer_profile;
     if (path.empty()) {
@@ -91,6 +111,9 @@ std::string layer_profile_error(model_description const& model, run_config const
 
 result<initial_plan> make_plan(model_description const& model, run_config const& config, int ranks)
 {
+    if (auto error = cluster_error(config, ranks); !error.empty()) {
+        return failure{std::move(error)};
+    }
     auto const request = planning_request_of(model, config);
     return request ? make_plan(model, *request, ranks) : failure{request.error()};
 }

@@ -22,7 +22,8 @@
 
 namespace rheo::inline v0 {
 
-/// What the config says of planning, or why plan.layer_profile is no profile of this model's layers. @pre check(config) found nothing
+/// What the config says of planning, or why plan.cluster cannot be read, or plan.layer_profile is no profile of this model's layers.
+/// @pre check(config) found nothing
 result<planning_request> planning_request_of(model_description const& model, run_config const& config);
 
 /// Why plan.layer_profile is no profile of this model's layers; empty when it is, or when there is none.

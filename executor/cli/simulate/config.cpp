@@ -82,14 +82,18 @@ struct described_job {
     job_description job;
     listed_events listed;
     std::optional<random_losses> random;
+    std::string cluster;  ///< what it is called
 };
 
 described_job describe(simulate_options const& options)
 {
     auto read = read_config_file(options.config, options.settings);
-    auto const& config = read.config;
+    auto& config = read.config;
+    if (!options.cluster.empty()) {
+        config.plan.cluster = options.cluster;
+    }
     auto const& pipelines = config.plan.pipelines;
-    auto cluster = options.cluster.empty() ? std::optional<cluster_model>{} : read_cluster_file(options.cluster);
+    auto cluster = config.plan.cluster.empty() ? std::optional<cluster_model>{} : read_cluster_file(config.plan.cluster);
     auto const named = std::accumulate(pipelines.begin(), pipelines.end(), pipelines.empty() ? 0 : config.plan.spares);
     auto const ranks = options.ranks > 0 ? options.ranks : named > 0 ? named : cluster ? devices_of(*cluster) : 0;
     if (ranks == 0) {
@@ -112,7 +116,7 @@ described_job describe(simulate_options const& options)
     if (auto const until = time_of_option(options.until_s, "--until"); until > whole_nanoseconds{}) {
         job.until = until;
     }
-    described_job described{std::move(job), {}, {}};
+    described_job described{std::move(job), {}, {}, config.plan.cluster.empty() ? "processes of one machine" : config.plan.cluster};
     auto const node_size = described.job.request.node_size;
     if (!options.faults.empty()) {
         described.listed = accepted(parse_job_events(read_text_file(options.faults), options.faults, ranks, node_size));
@@ -172,7 +176,7 @@ int simulate_config(simulate_options const& options)
     }
     auto const described = describe(options);
     std::string csv = "policy,step,begin_s,time_s,ranks,joules\n";
-    job_report report{&described.job, options.cluster.empty() ? "processes of one machine" : options.cluster, {}};
+    job_report report{&described.job, described.cluster, {}};
     for (auto const& policy : policies) {
         report.jobs.push_back({policy.name, simulated(described, policy, options, csv)});
     }

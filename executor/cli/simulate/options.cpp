@@ -29,7 +29,7 @@ void command_line::add_simulate()
     command.add_option("--set", options.settings, "Set a config key, for example train.steps=5. Repeatable.")->expected(1)->take_all()->type_name("KEY=VALUE");
     command.add_option("--ranks", options.ranks, "Ranks; rank r runs on device r. Default: the sum of plan.pipelines, else the devices of the cluster.")
         ->check(CLI::Range(1, 1 << 16));
-    command.add_option("--cluster", options.cluster, "Described cluster, in TOML. Default: processes of one machine.")->type_name("FILE");
+    command.add_option("--cluster", options.cluster, "Described cluster, in TOML. Default: plan.cluster, else processes of one machine.")->type_name("FILE");
     command.add_option("--steps", options.steps, "Steps of the job. Default: train.steps.")->check(CLI::PositiveNumber);
     command.add_option("--until", options.until_s, "End the job after this time: 90, 90s, 30m, 12h, 7d.")->transform(time());
     command
