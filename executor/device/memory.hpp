@@ -10,6 +10,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "rheo/units/expects.hpp"
 
@@ -25,6 +26,8 @@ public:
     /// Zeros, from a cache line on. @throws std::bad_alloc and what the device's runtime says
     virtual void* take(std::size_t size) = 0;
     virtual void give_back(void* place) noexcept = 0;
+    /// Several at once, so that many of middling size may lie in few large pages; each is given back by itself.
+    virtual std::vector<void*> take_all(std::span<std::size_t const> sizes);
     /// Whether the processor may read and write it.
     virtual bool addressed_by_processor() const = 0;
 };
@@ -63,6 +66,13 @@ public:
             data_ = count == 0 ? nullptr : static_cast<T*>(where_->take(count * sizeof(T)));
             size_ = count;
         }
+    }
+
+    /// Elements that its memory has given; what it held is gone.
+    void adopt(T* taken, std::size_t count)
+    {
+        where_->give_back(std::exchange(data_, taken));
+        size_ = count;
     }
 
     T* data() { return data_; }

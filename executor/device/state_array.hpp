@@ -20,6 +20,9 @@ public:
     /// What it held is gone when the size is another: zeros.
     void resize(std::size_t count) { bytes_.resize(count * element_bytes()); }
 
+    /// Elements that its memory has given; what it held is gone.
+    void adopt(void* taken, std::size_t count) { bytes_.adopt(static_cast<std::byte*>(taken), count * element_bytes()); }
+
     dtype type() const { return type_; }
     std::size_t element_bytes() const { return static_cast<std::size_t>(size_of(type_)); }
     std::size_t size() const { return bytes_.size() / element_bytes(); }
