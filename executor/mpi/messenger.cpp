@@ -92,6 +92,50 @@ bool messenger::done(ticket which)
     return true;
 }
 
+/// Where cores are shared, a look that finds nothing lets another thread have the core: so there is one look, not one at each message.
+bool messenger::look_at_requests()
+{
+    handles_.clear();
+    for (auto const* const request : requests_) {
+        handles_.push_back(*request);
+    }
+    indices_.resize(handles_.size());
+    statuses_.resize(handles_.size());
+    int count = MPI_UNDEFINED;
+    auto const code = MPI_Testsome(static_cast<int>(handles_.size()), handles_.data(), &count, indices_.data(), statuses_.data());
+    for (std::size_t i = 0; i < handles_.size(); ++i) {  // before an error is looked at: what has ended is no longer pending
+        *requests_[i] = handles_[i];
+    }
+    for (int i = 0; code != MPI_SUCCESS && count != MPI_UNDEFINED && i < count; ++i) {
+        expect_success(statuses_[static_cast<std::size_t>(i)].MPI_ERROR, "MPI_Testsome");
+    }
+    expect_success(code, "MPI_Testsome");
+    return count != 0;
+}
+
+std::vector<std::size_t> const& messenger::done_among(std::span<ticket const> all)
+{
+    requests_.clear();
+    for (auto const which : all) {
+        for (auto& request : pending_[which].requests) {
+            requests_.push_back(&request);
+        }
+    }
+    done_.clear();
+    if (!look_at_requests() && !look_at_requests()) {  // a look that finds nothing makes progress, and another sees what came of it
+        return done_;
+    }
+    for (std::size_t place = 0; place < all.size(); ++place) {
+        auto& entry = pending_[all[place]];
+        if (std::all_of(entry.requests.begin(), entry.requests.end(), [](MPI_Request r) { return r == MPI_REQUEST_NULL; })) {
+            entry.in_use = false;
+            free_.push_back(all[place]);
+            done_.push_back(place);
+        }
+    }
+    return done_;
+}
+
 void messenger::wait(ticket which)
 {
     wait_until([&] { return done(which); });

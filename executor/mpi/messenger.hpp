@@ -76,6 +76,10 @@ public:
     /// True when the message is there (receive) or its buffer is free (send). Makes progress. @throws peer_lost
     bool done(ticket which);
 
+    /// Looks at several messages at once, for what a look at one of them costs. Makes progress. @pre none was done before
+    /// @returns the places of those that are done, until the next call. @throws peer_lost
+    std::vector<std::size_t> const& done_among(std::span<ticket const> all);
+
     /// Polls until the message is done. @throws peer_lost
     void wait(ticket which);
 
@@ -136,6 +140,7 @@ private:
     ticket start_send(rank_id to, int tag, void const* data, std::size_t size, bool synchronous = false);
     ticket start_receive(rank_id from, int tag, void* data, std::size_t size);
     ticket fresh();
+    bool look_at_requests();    ///< whether one of them has ended
     void pause(polling& pace);  ///< looks at the generation now and then. @throws peer_lost
     void expect_success(int code, char const* call);
     void drain() noexcept;
@@ -144,6 +149,11 @@ private:
     std::atomic<std::uint64_t>* heartbeat_;
     std::vector<pending> pending_;
     std::vector<ticket> free_;
+    std::vector<MPI_Request*> requests_;  ///< of done_among, as the following
+    std::vector<MPI_Request> handles_;
+    std::vector<int> indices_;
+    std::vector<MPI_Status> statuses_;
+    std::vector<std::size_t> done_;
     std::chrono::steady_clock::duration waited_{};
     work work_{};
     int section_ = 0;

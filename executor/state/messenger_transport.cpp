@@ -73,11 +73,17 @@ void messenger_transport::receive(std::size_t slot, int peer, void* data, int co
 
 bool messenger_transport::look()
 {
+    under_way_.clear();
+    slots_.clear();
     for (std::size_t slot = 0; slot < tickets_.size(); ++slot) {
-        if (auto& t = tickets_[slot]; t && messages_.done(*t)) {
-            t.reset();
-            ended_.push_back(slot);
+        if (tickets_[slot]) {
+            under_way_.push_back(*tickets_[slot]);
+            slots_.push_back(slot);
         }
+    }
+    for (auto const place : messages_.done_among(under_way_)) {
+        tickets_[slots_[place]].reset();
+        ended_.push_back(slots_[place]);
     }
     return !ended_.empty();
 }

@@ -43,6 +43,8 @@ private:
     std::vector<ticket> tickets_;  ///< by slot
     std::deque<array<std::byte>> buffers_;
     std::vector<std::size_t> ended_;
+    std::vector<mpi::messenger::ticket> under_way_;  ///< while it looks
+    std::vector<std::size_t> slots_;                 ///< of these
 };
 
 }  // namespace rheo::inline v0
