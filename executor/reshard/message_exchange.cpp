@@ -94,14 +94,14 @@ message_stream const& message_exchange::stream_of(std::size_t k) const
 }
 
 /// What is observed, and what the transport takes as bytes alone, has to be one run of memory; else rows of some length do.
-bool message_exchange::goes_in_place(std::size_t k) const
+bool message_exchange::goes_in_place(packed_message const& message, bool outgoing) const
 {
-    auto const& boxes = slots_[k].message->boxes;
-    auto const is_plain = [&](packed_box const& b) { return b.box.change == element_change::none && has_long_rows(b, sends(k)); };
+    auto const& boxes = message.boxes;
+    auto const is_plain = [&](packed_box const& b) { return b.box.change == element_change::none && has_long_rows(b, outgoing); };
     if (copy_rows_ || !std::all_of(boxes.begin(), boxes.end(), is_plain)) {
         return false;
     }
-    return (transport_.takes_datatypes() && !observe_) || (boxes.size() == 1 && is_one_run(boxes.front().box, users_stride(boxes.front(), sends(k))));
+    return (transport_.takes_datatypes() && !observe_) || (boxes.size() == 1 && is_one_run(boxes.front().box, users_stride(boxes.front(), outgoing)));
 }
 
 void message_exchange::start_in_place(std::size_t k)
@@ -122,26 +122,57 @@ void message_exchange::start_in_place(std::size_t k)
         mpi::check(MPI_Type_commit(&type.handle), "MPI_Type_commit");
     }
     if (sends(k)) {
-        if (observe_) {
+        transport_.send(k, stream_of(k).peer, data, count, type.handle);
+        if (observe_) {  // while it travels
             observe_(message.boxes.front(), data);
         }
-        transport_.send(k, stream_of(k).peer, data, count, type.handle);
     } else {
         transport_.receive(k, stream_of(k).peer, data, count, type.handle);
+    }
+}
+
+bool message_exchange::start_next(std::size_t s)
+{
+    auto const& messages = stream_of(s * depth).messages;
+    if (next_[s] == messages.size()) {
+        return false;
+    }
+    auto const& message = messages[next_[s]];
+    bool const in_place = goes_in_place(message, sends(s * depth));
+    auto k = s * depth + (in_place ? depth : buffered);
+    do {
+        if (k-- == s * depth) {
+            return false;
+        }
+    } while (slots_[k].message != nullptr);
+    ++next_[s];
+    slots_[k].message = &message;
+    slots_[k].in_place = in_place;
+    start(k);
+    return true;
+}
+
+void message_exchange::start_all(std::size_t s)
+{
+    while (start_next(s)) {
+    }
+}
+
+/// One of each stream after the other, so that no peer waits for the messages to another.
+void message_exchange::start_sends()
+{
+    for (bool started = true; started;) {
+        started = false;
+        for (std::size_t s = 0; s < outgoing_->size(); ++s) {
+            started = start_next(s) || started;
+        }
     }
 }
 
 void message_exchange::start(std::size_t k)
 {
     auto const& stream = stream_of(k);
-    auto& next = next_[k / depth];
     auto& s = slots_[k];
-    if (next == stream.messages.size()) {
-        s.message = nullptr;
-        return;
-    }
-    s.message = &stream.messages[next++];
-    s.in_place = goes_in_place(k);
     if (s.in_place) {
         start_in_place(k);
         return;
@@ -175,20 +206,26 @@ void message_exchange::unpack(std::size_t k)
     }
 }
 
-/// A message has been sent, or has come.
+void message_exchange::take(std::size_t k)
+{
+    unpack(k);
+    slots_[k].message = nullptr;
+    start_all(k / depth);
+}
+
 void message_exchange::finish(std::size_t k)
 {
-    auto const& s = slots_[k];
-    if (!sends(k)) {
-        auto const& sum = s.message->sum;
-        if (sum.number != sum_step::none && steps_[sum.number].waits_for > 0) {
-            steps_[sum.number].slot = k;
-            return;
-        }
-        unpack(k);
-        end_step(sum);
+    if (sends(k)) {
+        slots_[k].message = nullptr;
+        return;
     }
-    start(k);
+    auto const& sum = slots_[k].message->sum;
+    if (sum.number != sum_step::none && steps_[sum.number].waits_for > 0) {
+        steps_[sum.number].slot = k;
+        return;
+    }
+    take(k);
+    end_step(sum);
 }
 
 void message_exchange::open_steps(std::vector<local_copy> const& local)
@@ -233,8 +270,7 @@ void message_exchange::end_step(sum_step const& step)
             if (next.local != nullptr) {
                 ready_.push_back(next.local);
             } else if (next.slot != sum_step::none) {
-                unpack(next.slot);
-                start(next.slot);
+                take(next.slot);
                 ended.push_back(next.step);
             }
         }
@@ -249,12 +285,10 @@ void message_exchange::run(std::vector<message_stream> const& outgoing, std::vec
     next_.assign(outgoing.size() + incoming.size(), 0);
     slots_.resize(std::max(slots_.size(), next_.size() * depth));
     open_steps(local);
-    for (auto k = outgoing.size() * depth; k < next_.size() * depth; ++k) {
-        start(k);
+    for (auto s = outgoing.size(); s < next_.size(); ++s) {
+        start_all(s);
     }
-    for (std::size_t k = 0; k < outgoing.size() * depth; ++k) {
-        start(k);
-    }
+    start_sends();
     if (posted) {
         posted();
     }
@@ -273,6 +307,7 @@ void message_exchange::run(std::vector<message_stream> const& outgoing, std::vec
         for (auto const k : ended) {
             finish(k);
         }
+        start_sends();
     }
 }
 

@@ -1,11 +1,10 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// All messages of one round between this rank and its peers. What goes to a peer is one stream of bytes, cut into messages of some MiB, a few of
-// them under way at a time: one is packed or unpacked while the others travel, and no rank needs memory for more than a few messages
-// of each peer. A message whose bytes are one run of the user's memory is sent or received there; one of long
-// rows, too, by a datatype that describes them, so that the MPI copies each byte as often as in a message without gaps. Each
-// end decides that for itself. MPI keeps the messages of a pair in order, so one tag is enough.
+// All messages of one round between this rank and its peers. What goes to a peer is one stream of bytes, cut into messages of some MiB. Of those in
+// buffers two are under way at a time: one is packed or unpacked while the other travels, and no rank needs memory for more. A message whose bytes are one run of the user's memory is sent or received there; one of long
+// rows, too, by a datatype that describes them, so that the MPI copies each byte as often as in a message without gaps. Many of these are under way, so
+// that a rank that gets a core has work for long. Each end decides that for itself. MPI keeps the messages of a pair in order, so one tag is enough.
 //
 // Where addends are added, a message that came too early waits in its buffer, and its stream with it, until those of lower ranks have been
 // added. The stream of the lowest rank never waits, so all of them end; no memory is needed beyond the buffers of the streams.
@@ -60,7 +59,7 @@ struct local_copy {
     sum_step sum{};
 };
 
-/// Looks at the bytes of a box as they travel, one behind the other: before they are sent, and when they have come.
+/// Looks at the bytes of a box as they travel, one behind the other: while they are sent, and when they have come.
 using box_observer = std::function<void(packed_box const& box, std::byte const* bytes)>;
 
 class message_exchange {
@@ -80,12 +79,13 @@ public:
              std::function<void()> const& posted = {});
 
 private:
-    static constexpr std::size_t depth = 2;  ///< messages of a peer that are under way at a time
+    static constexpr std::size_t buffered = 2;  ///< messages of a peer, each way, that are in buffers at a time
+    static constexpr std::size_t depth = 32;    ///< that are under way at a time, with those that need none
 
     struct slot {
         std::byte* buffer = nullptr;
-        packed_message const* message = nullptr;
-        bool in_place = false;  ///< the message is the user's memory
+        packed_message const* message = nullptr;  ///< null: it is free
+        bool in_place = false;                    ///< the message is the user's memory
     };
 
     /// What is known of a step while it waits.
@@ -96,10 +96,14 @@ private:
         local_copy const* local = nullptr;
     };
 
-    bool goes_in_place(std::size_t k) const;
+    bool goes_in_place(packed_message const& message, bool outgoing) const;
+    bool start_next(std::size_t s);  ///< the next message of a stream, if there is one and a slot for it
+    void start_all(std::size_t s);   ///< as many as there are slots for
+    void start_sends();
     void start_in_place(std::size_t k);
-    void start(std::size_t k);  ///< the next message of the slot's stream, if there is one
-    void finish(std::size_t k);
+    void start(std::size_t k);
+    void finish(std::size_t k);  ///< the message has been sent, or has come
+    void take(std::size_t k);    ///< what has come goes where it is wanted, and its stream continues
     void unpack(std::size_t k);
     void open_steps(std::vector<local_copy> const& local);
     void end_step(sum_step const& step);

@@ -90,7 +90,7 @@ element_change change_at_receiver(moving_format const& format)
 
 class stream_builder {
 public:
-    stream_builder(std::size_t message_bytes, element_order order, bool outgoing) : most_{message_bytes}, order_{order}, outgoing_{outgoing} {}
+    stream_builder(message_lengths lengths, element_order order, bool outgoing) : lengths_{lengths}, order_{order}, outgoing_{outgoing} {}
 
     /// Appends a box to the stream of a peer. @return its bytes
     std::size_t add(int peer, local_arrays const& arrays, transfer const& t, tensor_role role, moving_format const& format)
@@ -98,17 +98,23 @@ public:
         auto const known = stream_of_.try_emplace(peer, streams.size());
         if (known.second) {
             streams.push_back({peer});
+            joined_.push_back(none);
         }
         auto& messages = streams[known.first->second].messages;
+        auto& joined = joined_[known.first->second];
         auto const size = static_cast<std::size_t>(format.travelling.size.count);
         auto const change = outgoing_ ? conversion(format.held, format.travelling) : change_at_receiver(format);
         std::size_t total = 0;
-        cut(t.box, static_cast<std::int64_t>(std::max<std::size_t>(1, most_ / size)), [&](nd_box const& part) {
+        cut(t.box, static_cast<std::int64_t>(std::max<std::size_t>(1, lengths_.most / size)), [&](nd_box const& part) {
             auto const part_bytes = static_cast<std::size_t>(elements(part)) * size;
-            if (messages.empty() || messages.back().bytes + part_bytes > most_) {
+            bool const alone = part_bytes >= lengths_.alone;
+            auto which = joined;
+            if (alone || joined == none || messages[joined].bytes + part_bytes > lengths_.most) {
+                which = messages.size();
                 messages.emplace_back();
+                joined = alone ? joined : which;
             }
-            auto& message = messages.back();
+            auto& message = messages[which];
             auto const packed = dense(part, size, order_);
             for (auto const& piece : arrays.find(t.tensor, role, part)) {
                 auto box = lengths_of(piece.box, size);
@@ -126,10 +132,13 @@ public:
     std::vector<message_stream> streams;
 
 private:
-    std::size_t most_;
+    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+    message_lengths lengths_;
     element_order order_;
     bool outgoing_;
     std::map<int, std::size_t> stream_of_;
+    std::vector<std::size_t> joined_;  ///< by stream: the message that the next box joins
 };
 
 template <class Use>
@@ -174,10 +183,10 @@ std::size_t append_local(std::vector<local_copy>& copies, std::vector<nd_box>* b
 
 }  // namespace
 
-round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, std::size_t message_bytes, element_order order)
+round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, message_lengths lengths, element_order order)
 {
-    stream_builder outgoing{message_bytes, order, true};
-    stream_builder incoming{message_bytes, order, false};
+    stream_builder outgoing{lengths, order, true};
+    stream_builder incoming{lengths, order, false};
     round_streams result;
     for (auto const& t : round) {
         if (t.from != mine.self && t.to != mine.self) {

@@ -26,6 +26,12 @@ struct rank_arrays {
 /// The order of a box's elements in a message: the last dimension or the first one changes fastest.
 enum class element_order : std::uint8_t { row_major, column_major };
 
+/// Of messages, in bytes.
+struct message_lengths {
+    std::size_t most;                                  ///< longer boxes are cut
+    std::size_t alone = static_cast<std::size_t>(-1);  ///< boxes from this length on join no others, so that they need no buffer
+};
+
 struct round_streams {
     std::vector<message_stream> outgoing{};
     std::vector<message_stream> incoming{};
@@ -34,7 +40,7 @@ struct round_streams {
 };
 
 /// @param round its transfers, consecutive in the plan. @param order the same on all ranks. @pre the arrays have all that the plan asks of them
-round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, std::size_t message_bytes,
+round_streams streams_of(reshard_plan const& plan, array_view<transfer const> round, rank_arrays const& mine, message_lengths lengths,
                          element_order order = element_order::row_major);
 
 struct kept_copies {

@@ -136,7 +136,7 @@ reshard_result reshard(MPI_Comm comm, reshard_plan const& plan, array_view<held_
     for (int round = 0; round < rounds; ++round) {
         auto const* const first = next;
         next = std::find_if(first, end, [&](transfer const& t) { return t.round != round; });
-        auto streams = detail::streams_of(plan, {first, static_cast<std::size_t>(next - first)}, mine, message_bytes, order);
+        auto streams = detail::streams_of(plan, {first, static_cast<std::size_t>(next - first)}, mine, {.most = message_bytes}, order);
         auto local = round == 0 ? std::exchange(kept.copies, {}) : std::vector<detail::local_copy>{};
         if (!sums.empty()) {
             std::size_t own_bytes = 0;

@@ -21,10 +21,11 @@ namespace rheo::inline v0 {
 
 namespace {
 
-/// A message is hashed and sent while it is in the cache.
+/// A message is sent and hashed while it is in the cache.
 constexpr std::size_t wished_message = std::size_t{1} << 20U;
 
-/// Digests join the last message of a stream where that is short; a long one is sent from where it lies, without them.
+/// What is shorter travels with others, in buffers; the rest is sent from where it lies and received where it stays. Digests join the last message of a
+/// stream where that is short.
 constexpr std::size_t short_message = std::size_t{64} << 10U;
 
 state_array& values_in(tensor_storage& storage, tensor_role role)
@@ -81,7 +82,7 @@ public:
     void run(array_view<transfer const> round, std::function<void()> const& begun, std::function<void(tensor_id)> const& arrived)
     {
         make_room(round);
-        auto streams = detail::streams_of(plan_, round, {self_, held_, wanted_, position_of_}, message_bytes_);
+        auto streams = detail::streams_of(plan_, round, {self_, held_, wanted_, position_of_}, {message_bytes_, short_message});
         incoming_ = tables_of(round, [&](transfer const& t) { return t.to == self_ ? std::optional{t.from} : std::nullopt; });
         outgoing_ = tables_of(round, [&](transfer const& t) { return t.from == self_ ? std::optional{t.to} : std::nullopt; });
         append(streams.incoming, incoming_);
@@ -138,18 +139,31 @@ private:
     void make_room(array_view<transfer const> round)
     {
         auto& where = state_.backend().own();
+        auto const master = state_.backend().policy().master;
+        std::vector<std::pair<state_array*, std::size_t>> arrays;
+        std::vector<std::size_t> sizes;
+        std::vector<tensor_id> coming;
         for (auto const& t : round) {
-            if (t.to == self_ && !arrivals_.contains(t.tensor)) {
-                auto const size = [&](tensor_role role) {
-                    return has_role(roles_of(t.tensor), role) ? static_cast<std::size_t>(elements(of_.tensors[at(t.tensor)].shape)) : 0;
-                };
-                auto& mine = arrivals_.emplace(t.tensor, arrival{empty_storage(where, state_.backend().policy().master)}).first->second;
-                for (auto const role : copied_roles) {
-                    values_in(mine.values, role).resize(size(role));
-                }
-                mine.transfers = transfers_of_.at(t.tensor);
-                add(wanted_, t.tensor, mine.values);
+            if (t.to != self_ || arrivals_.contains(t.tensor)) {
+                continue;
             }
+            auto& mine = arrivals_.emplace(t.tensor, arrival{empty_storage(where, master)}).first->second;
+            mine.transfers = transfers_of_.at(t.tensor);
+            coming.push_back(t.tensor);
+            for (auto const role : copied_roles) {
+                if (has_role(roles_of(t.tensor), role)) {
+                    auto& values = values_in(mine.values, role);
+                    arrays.emplace_back(&values, static_cast<std::size_t>(elements(of_.tensors[at(t.tensor)].shape)));
+                    sizes.push_back(arrays.back().second * values.element_bytes());
+                }
+            }
+        }
+        auto const taken = where.take_all(sizes);
+        for (std::size_t i = 0; i < taken.size(); ++i) {
+            arrays[i].first->adopt(taken[i], arrays[i].second);
+        }
+        for (auto const t : coming) {
+            add(wanted_, t, arrivals_.at(t).values);
         }
         wanted_.sort();
     }

@@ -41,7 +41,7 @@ auto const nothing = [] {};
 constexpr rank_id giver{0};
 constexpr rank_id taker{1};
 
-collection const info = state_of(gpt_model({.vocabulary = 6000, .context = 6, .width = 8, .heads = 2, .blocks = 2}));
+collection const info = state_of(gpt_model({.vocabulary = 24000, .context = 6, .width = 8, .heads = 2, .blocks = 2}));
 
 int wrong = 0;
 
@@ -123,23 +123,28 @@ void copies(mpi::messenger& messages, std::optional<bytes> round_budget)
     }
 }
 
-/// The digests of its stream come in a message of their own.
-bool is_large(tensor_id t) { return 12 * elements(info.tensors[at(t)].shape) > 65536; }
+/// Each of its roles comes in a message of its own, and so do the digests.
+bool is_large(tensor_id t) { return 4 * elements(info.tensors[at(t)].shape) > 65536; }
 
 /// The giver's messages as copy_tensors() sends them, but for one bit. @param damaged a role, or a half of the digest
 void send_damaged(mpi::messenger& messages, resident_state& state, tensor_id t, int damaged)
 {
     auto& storage = state.tensor(t);
     state_digest digest;
-    std::vector<std::byte> values;
-    auto const append = [&](std::vector<std::byte>& to, std::span<std::byte const> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); };
+    std::vector<std::vector<std::byte>> values(1);
+    auto const append = [&](std::span<std::byte const> bytes) {
+        if (is_large(t) && !values.back().empty()) {
+            values.emplace_back();
+        }
+        values.back().insert(values.back().end(), bytes.begin(), bytes.end());
+    };
     auto role = tensor_role::parameter;
     for (auto* part : {&storage.parameter, &storage.first_moment, &storage.second_moment}) {
         auto const bytes = std::as_bytes(part->floats());
         digest += digest_of_copy(t, role, 0, bytes);
-        append(values, bytes);
+        append(bytes);
         if (static_cast<int>(role) == damaged) {
-            values[values.size() - 4] ^= std::byte{1};
+            values.back()[values.back().size() - 4] ^= std::byte{1};
         }
         role = static_cast<tensor_role>(static_cast<int>(role) + 1);
     }
@@ -147,12 +152,9 @@ void send_damaged(mpi::messenger& messages, resident_state& state, tensor_id t, 
     if (damaged >= 3) {
         words[static_cast<std::size_t>(damaged) - 3] ^= 1U;
     }
-    std::vector<std::byte> table;
-    append(is_large(t) ? table : values, std::as_bytes(std::span{words}));
-    for (auto const* message : {&values, &table}) {
-        if (!message->empty()) {
-            messages.wait(messages.send(taker, mpi::channel::copy, 0, std::span<std::byte const>{*message}));
-        }
+    append(std::as_bytes(std::span{words}));
+    for (auto const& message : values) {
+        messages.wait(messages.send(taker, mpi::channel::copy, 0, std::span<std::byte const>{message}));
     }
 }
 
