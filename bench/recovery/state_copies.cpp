@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rate of a recovery's copies beside plain messages of the same sizes, in one run on the ranks that it is started on: mpirun -n 4
 // bench_state_copies. Each rank holds two parts of a model of as many parts as ranks, and gets a third, which two others hold. Plain messages go
-// between buffers without digests or plan: into memory that is new, as a recovery's is, and into memory that was written to before. Measured
-// in turn, the best of each counts. Arguments: blocks of a part (2, of 9.4 MB each), repeats (7).
+// between buffers without digests or plan: into new memory as copies take it (in large pages), into new memory as the system gives it, and into
+// memory that was written to before. What is given back afterwards is not counted. Measured in turn, the best of each counts. Arguments: blocks of a
+// part (2, of 9.4 MB each), repeats (7).
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <memory>
+#include <new>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include <mpi.h>
+#include <sys/mman.h>
 
 #include "../slowest_rank.hpp"
 #include "executor/host/backend.hpp"
@@ -63,6 +67,26 @@ std::size_t sum(std::map<int, std::size_t> const& sizes)
     return total;
 }
 
+/// Of this process from now on, and touched by nobody yet.
+class pages_of_the_system {
+public:
+    explicit pages_of_the_system(std::size_t size) : size_{size}, place_{mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)}
+    {
+        if (place_ == MAP_FAILED) {
+            throw std::bad_alloc{};
+        }
+    }
+    pages_of_the_system(pages_of_the_system const&) = delete;
+    pages_of_the_system& operator=(pages_of_the_system const&) = delete;
+    ~pages_of_the_system() { munmap(place_, size_); }
+
+    std::byte* begin() const { return static_cast<std::byte*>(place_); }
+
+private:
+    std::size_t size_;
+    void* place_;
+};
+
 void plain_messages(traffic const& mine, std::byte const* out, std::byte* in)
 {
     std::vector<MPI_Request> requests;
@@ -72,8 +96,8 @@ void plain_messages(traffic const& mine, std::byte const* out, std::byte* in)
         }
     }
     for (auto const& [peer, size] : mine.to) {
-        for (std::size_t done = 0; done < size; done += longest) {
-            MPI_Isend(out + done, static_cast<int>(std::min(longest, size - done)), MPI_BYTE, peer, 0, MPI_COMM_WORLD, &requests.emplace_back());
+        for (std::size_t done = 0; done < size; done += longest, out += std::min(longest, size - (done - longest))) {
+            MPI_Isend(out, static_cast<int>(std::min(longest, size - done)), MPI_BYTE, peer, 0, MPI_COMM_WORLD, &requests.emplace_back());
         }
     }
     MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
@@ -120,26 +144,33 @@ void measure(int blocks, int repeats)
     auto const mine = traffic_of(*plan);
     std::vector<std::byte> const out(sum(mine.to), std::byte{1});
     std::vector<std::byte> warm(sum(mine.from));
-    double best[3] = {1e300, 1e300, 1e300};
+    double best[4] = {1e300, 1e300, 1e300, 1e300};
     for (int i = 0; i < repeats; ++i) {
         std::set<tensor_id> arrived;
         auto const note = [&](tensor_id t) { arrived.insert(t); };
         auto const begun = [] {};
         auto const copy = [&] { copy_tensors(messages, *plan, resident.info(), resident, begun, note); };
-        auto const into_new = [&] { plain_messages(mine, out.data(), std::make_unique_for_overwrite<std::byte[]>(warm.size()).get()); };
+        array<std::byte> large{backend.own()};
+        std::optional<pages_of_the_system> small;
+        auto const into_large_pages = [&] {
+            large.adopt(static_cast<std::byte*>(backend.own().take_all(std::array{warm.size()}).front()), warm.size());
+            plain_messages(mine, out.data(), large.data());
+        };
+        auto const into_new = [&] { plain_messages(mine, out.data(), small.emplace(warm.size()).begin()); };
         auto const into_used = [&] { plain_messages(mine, out.data(), warm.data()); };
         best[0] = std::min(best[0], bench::seconds_of_slowest(copy));
         for (auto const t : arrived) {
             resident.drop(t);
         }
-        best[1] = std::min(best[1], bench::seconds_of_slowest(into_new));
-        best[2] = std::min(best[2], bench::seconds_of_slowest(into_used));
+        best[1] = std::min(best[1], bench::seconds_of_slowest(into_large_pages));
+        best[2] = std::min(best[2], bench::seconds_of_slowest(into_new));
+        best[3] = std::min(best[3], bench::seconds_of_slowest(into_used));
     }
     if (self == 0) {
-        char const* const names[] = {"copies of a recovery", "plain messages, new memory", "plain messages, used memory"};
+        char const* const names[] = {"copies of a recovery", "plain, new memory, large pages", "plain, new memory", "plain, used memory"};
         auto const moved = static_cast<double>(plan->certificate.moved.value.count);
         std::printf("%d ranks, %.0f MB\n", ranks, moved / 1e6);
-        for (int w = 0; w < 3; ++w) {
+        for (int w = 0; w < 4; ++w) {
             std::printf("%-30s %8.2f GB/s  copies are %6.1f %% of it\n", names[w], moved / best[w] / 1e9, 100 * best[w] / best[0]);
         }
     }
