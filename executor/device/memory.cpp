@@ -80,6 +80,8 @@ public:
         if (together < large_page) {
             return memory::take_all(sizes);
         }
+        std::vector<void*> all;
+        all.reserve(sizes.size());
         // the last page is a large one when more than half of it is used
         auto const used = together % large_page > large_page / 2 ? rounded_up(together, large_page) : together;
         auto const length = used + large_page;
@@ -93,7 +95,6 @@ public:
 #endif
         auto* const room = ::new (reinterpret_cast<void*>(place)) shared_room{sizes.size(), mapping, length};
         place += cache_line;
-        std::vector<void*> all;
         for (auto const size : sizes) {
             all.push_back(marked(place + cache_line, {.size = size, .room = room}));
             place += cache_line + rounded_up(size, cache_line);

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // All messages of one round between this rank and its peers. What goes to a peer is one stream of bytes, cut into messages of some MiB. Of those in
-// buffers two are under way at a time: one is packed or unpacked while the other travels, and no rank needs memory for more. A message whose bytes are one run of the user's memory is sent or received there; one of long
-// rows, too, by a datatype that describes them, so that the MPI copies each byte as often as in a message without gaps. Many of these are under way, so
-// that a rank that gets a core has work for long. Each end decides that for itself. MPI keeps the messages of a pair in order, so one tag is enough.
+// buffers two are under way at a time: one is packed or unpacked while the other travels, and no rank needs memory for more. A message whose bytes are
+// one run of the user's memory is sent or received there; one of long rows, too, by a datatype that describes them, so that the MPI copies each byte as
+// often as in a message without gaps. Many of these are under way, so that a rank that gets a core has work for long. Each end decides that for itself.
+// MPI keeps the messages of a pair in order, so one tag is enough.
 //
 // Where addends are added, a message that came too early waits in its buffer, and its stream with it, until those of lower ranks have been
 // added. The stream of the lowest rank never waits, so all of them end; no memory is needed beyond the buffers of the streams.
