@@ -92,6 +92,7 @@ public:
     {
         since_ = {};
         since_good_ = {};
+        broken_ = {};
     }
 
     /// All that was good since the last keep() is lost. @returns how much that is

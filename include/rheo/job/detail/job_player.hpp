@@ -52,6 +52,11 @@ public:
     result<simulated_job> play()
     {
         while (step_ < job_->steps && !ledger_.is_over() && failure_.empty() && out_.error.empty()) {
+            if (++fruitless_ > most_fruitless) {
+                out_.error = "the job stops at step " + std::to_string(step_) + ": losses come faster than it goes on; no step has ended since " +
+                             std::to_string(most_fruitless) + " of them";
+                break;
+            }
             if (!in_force_) {
                 begin_again();
             } else if (members_.take_until(ledger_.now())) {
@@ -74,6 +79,8 @@ public:
 
 private:
     using job_account = goodput_account<whole_nanoseconds>;
+
+    static constexpr int most_fruitless = 20'000;
 
     whole_nanoseconds in_time(seconds time, std::string const& what)
     {
@@ -118,6 +125,7 @@ private:
     {
         (*observer_)(step_, ledger_.now() - account.time, account, members_.size());
         ++step_;
+        fruitless_ = 0;
         out_.few_copies += static_cast<int>(in_force_->pipelines.size()) <= job_->request.failures ? account.time : whole_nanoseconds{};
         if (job_->checkpoint_every > 0 && step_ % job_->checkpoint_every == 0 && step_ < job_->steps) {
             write_checkpoint();
@@ -376,6 +384,7 @@ private:
     job_members members_;
     job_ledger ledger_;
     std::int64_t step_ = 0;
+    int fruitless_ = 0;  ///< changes since the last step that ended
     std::int64_t checkpoint_ = 0;  ///< step of the newest one
     bool has_begun_ = false;
     plan_in_force in_force_;

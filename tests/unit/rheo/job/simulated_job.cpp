@@ -263,6 +263,18 @@ TEST_CASE("simulated_job: the same seed gives the same job")
     }
 }
 
+TEST_CASE("simulated_job: losses that no step outlives end it")
+{
+    auto const job = small_job(4, {2, 2});
+    for (auto const policy : {job_policy::rheo, job_policy::checkpoint}) {
+        job_event_source const storm{{}, random_losses{.mtbf = seconds{0.01}, .repair = seconds{0.001}, .seed = 1, .ranks = 4}};
+        auto const out = simulate_job<free_network>(job, policy, storm);
+        REQUIRE(out.error() == "");
+        CHECK(out->account.steps == 0);
+        CHECK(out->error.find("losses come faster than it goes on") != std::string::npos);
+    }
+}
+
 TEST_CASE("simulated_job: what cannot be simulated is refused")
 {
     auto job = small_job(4, {2, 2});
