@@ -127,6 +127,7 @@ struct simulate_options {
     std::string network = "contended";      ///< or free
     std::string reduction = "slice-owner";  ///< form of reductions
     std::string csv;                        ///< file that gets a row per step; empty: none
+    std::string page;                       ///< file that gets it as a page; empty: none
     std::string steps_table;                ///< CSV: throughput by number of nodes
     std::string model;                      ///< of the table; empty: its only one
     std::string policies;                   ///< CSV: what each policy takes

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/cli/simulate/job_page.hpp"
 #include "executor/cli/simulate/job_report.hpp"
 #include "executor/cli/simulate/simulate.hpp"
 #include "executor/config/cluster_file.hpp"
@@ -143,12 +144,17 @@ void settle(job_description& job, std::string const& config)
     job.request.tensor.values = {largest_group(first->plan)};
 }
 
-simulated_job simulated(described_job const& described, chosen_policy const& policy, simulate_options const& options, std::string& csv)
+/// @param csv @param runs get its steps where they are asked for
+simulated_job simulated(described_job const& described, chosen_policy const& policy, simulate_options const& options, std::string& csv,
+                        std::vector<step_run>& runs)
 {
     auto job = described.job;
     job.request.spares = policy.spares.value_or(job.request.spares);
     settle(job, options.config);
-    auto const note = [&](std::int64_t step, whole_nanoseconds begin, detail::played_plan const& account, std::size_t ranks) {
+    auto const note = [&](std::int64_t step, whole_nanoseconds begin, played_plan const& account, std::size_t ranks) {
+        if (!options.page.empty()) {
+            add_step(runs, begin, account, ranks);
+        }
         if (!options.csv.empty()) {
             csv += fmt::format("{},{},{:.9f},{:.9f},{},{:.6g}\n", policy.name, step, static_cast<double>(begin.count) * 1e-9,
                                static_cast<double>(account.time.count) * 1e-9, ranks, (account.computing + account.waiting).count);
@@ -178,10 +184,15 @@ int simulate_config(simulate_options const& options)
     std::string csv = "policy,step,begin_s,time_s,ranks,joules\n";
     job_report report{&described.job, described.cluster, {}};
     for (auto const& policy : policies) {
-        report.jobs.push_back({policy.name, simulated(described, policy, options, csv)});
+        std::vector<step_run> runs;
+        auto job = simulated(described, policy, options, csv, runs);
+        report.jobs.push_back({policy.name, std::move(job), std::move(runs)});
     }
     if (!options.csv.empty()) {
         write_whole(options.csv, csv);
+    }
+    if (!options.page.empty()) {
+        write_whole(options.page, job_page(report, options.config));
     }
     fmt::print("{}", options.json ? to_json(report) : to_text(report));
     return 0;

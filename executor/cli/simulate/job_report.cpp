@@ -21,12 +21,6 @@ constexpr std::size_t most_changes_of_text = 10;
 
 double in_s(whole_nanoseconds time) { return static_cast<double>(time.count) * 1e-9; }
 
-std::int64_t tokens_per_step(job_description const& job)
-{
-    auto const& shape = job.request.microbatch;
-    return std::int64_t{job.request.microbatches} * shape.sequences * shape.tokens;
-}
-
 double tokens_of(job_report const& report, simulated_job const& job)
 {
     return static_cast<double>(job.account.steps) * static_cast<double>(tokens_per_step(*report.described));
@@ -115,61 +109,6 @@ std::int64_t count_changes(simulated_job const& job, Predicate const& is_counted
     return static_cast<std::int64_t>(std::count_if(job.changes.begin(), job.changes.end(), is_counted));
 }
 
-std::string accounts_text(job_report const& report)
-{
-    policy_table table{report};
-    auto const whole = [](simulated_job const& job) { return job.account.end; };
-    table.add("steps", [](simulated_job const& job) { return fmt::format("{}", job.account.steps); });
-    table.add("tokens/s",
-              [&](simulated_job const& job) { return job.account.end.count == 0 ? "-" : count_text(tokens_of(report, job) / in_s(job.account.end)); });
-    table.add_time("time", whole, whole);
-    for (auto const& c : goodput_classes<whole_nanoseconds>) {
-        table.add_time(fmt::format("  {}", c.name), [&](simulated_job const& job) { return job.account.*c.time; }, whole);
-        for (std::size_t k = 0; c.name == "good" && k < rank_step_part_names.size(); ++k) {
-            table.add_time(
-                fmt::format("    {}", rank_step_part_names[k]), [&](simulated_job const& job) { return job.good.*rank_step_parts<whole_nanoseconds>[k]; },
-                whole);
-        }
-    }
-    table.add_time("below f + 1 copies", [](simulated_job const& job) { return job.few_copies; }, whole);
-    table.add("J/token", [&](simulated_job const& job) {
-        auto const tokens = tokens_of(report, job);
-        return tokens == 0.0 || total_energy(job).count == 0.0 ? "-" : fmt::format("{:.4g}", total_energy(job).count / tokens);
-    });
-    table.add("recoveries",
-              [](simulated_job const& job) { return fmt::format("{}", count_changes(job, [](auto const& c) { return c.what == job_change::recovered; })); });
-    table.add("restarts, halts", [](simulated_job const& job) {
-        return fmt::format("{}", count_changes(job, [](auto const& c) { return c.what == job_change::restarted || c.what == job_change::halted; }));
-    });
-    table.add("copied", [](simulated_job const& job) { return mebibytes_text(job.copied); });
-    table.add("fullest rank", [](simulated_job const& job) { return mebibytes_text(job.fullest); });
-    return table.text();
-}
-
-std::string changes_text(simulated_job const& job)
-{
-    if (job.changes.empty()) {
-        return {};
-    }
-    std::vector<text_column> const columns{{"at", true},    {"step", true}, {"", false},      {"ranks lost", false},
-                                           {"after", true}, {"lost", true}, {"copied", true}, {"ranks", true}};
-    std::vector<text_row> rows;
-    for (auto const& c : job.changes) {
-        if (rows.size() == most_changes_of_text) {
-            break;
-        }
-        auto lost = ranks_text(c.lost);
-        lost = lost.size() > 24 ? fmt::format("{} ranks", c.lost.size()) : lost;
-        rows.push_back({{time_text(c.at), fmt::format("{}", c.step), std::string{name_of(c.what)}, std::move(lost), time_text(c.recovery),
-                         time_text(c.lost_time), mebibytes_text(c.copied), fmt::format("{}", c.ranks)}});
-    }
-    auto text = "\n" + to_text(columns, rows);
-    if (job.changes.size() > rows.size()) {
-        text += fmt::format("  ... {} more; --json has all\n", job.changes.size() - rows.size());
-    }
-    return text;
-}
-
 nlohmann::ordered_json json_of(job_report const& report, named_job const& named)
 {
     auto const& job = named.job;
@@ -210,20 +149,86 @@ nlohmann::ordered_json json_of(job_report const& report, named_job const& named)
 
 }  // namespace
 
-std::string to_text(job_report const& report)
+std::int64_t tokens_per_step(job_description const& job)
+{
+    auto const& shape = job.request.microbatch;
+    return std::int64_t{job.request.microbatches} * shape.sequences * shape.tokens;
+}
+
+std::string headline_of(job_report const& report)
 {
     auto const& job = *report.described;
-    auto text = fmt::format("{} {} on {}, {} {} of {} tokens\n\n{}", job.ranks, job.ranks == 1 ? "rank" : "ranks", report.cluster, job.steps,
-                            job.steps == 1 ? "step" : "steps", tokens_per_step(job), accounts_text(report));
+    return fmt::format("{} {} on {}, {} {} of {} tokens", job.ranks, job.ranks == 1 ? "rank" : "ranks", report.cluster, job.steps,
+                       job.steps == 1 ? "step" : "steps", tokens_per_step(job));
+}
+
+std::string accounts_text(job_report const& report)
+{
+    policy_table table{report};
+    auto const whole = [](simulated_job const& job) { return job.account.end; };
+    table.add("steps", [](simulated_job const& job) { return fmt::format("{}", job.account.steps); });
+    table.add("tokens/s",
+              [&](simulated_job const& job) { return job.account.end.count == 0 ? "-" : count_text(tokens_of(report, job) / in_s(job.account.end)); });
+    table.add_time("time", whole, whole);
+    for (auto const& c : goodput_classes<whole_nanoseconds>) {
+        table.add_time(fmt::format("  {}", c.name), [&](simulated_job const& job) { return job.account.*c.time; }, whole);
+        for (std::size_t k = 0; c.name == "good" && k < rank_step_part_names.size(); ++k) {
+            table.add_time(
+                fmt::format("    {}", rank_step_part_names[k]), [&](simulated_job const& job) { return job.good.*rank_step_parts<whole_nanoseconds>[k]; },
+                whole);
+        }
+    }
+    table.add_time("below f + 1 copies", [](simulated_job const& job) { return job.few_copies; }, whole);
+    table.add("J/token", [&](simulated_job const& job) {
+        auto const tokens = tokens_of(report, job);
+        return tokens == 0.0 || total_energy(job).count == 0.0 ? "-" : fmt::format("{:.4g}", total_energy(job).count / tokens);
+    });
+    table.add("recoveries",
+              [](simulated_job const& job) { return fmt::format("{}", count_changes(job, [](auto const& c) { return c.what == job_change::recovered; })); });
+    table.add("restarts, halts", [](simulated_job const& job) {
+        return fmt::format("{}", count_changes(job, [](auto const& c) { return c.what == job_change::restarted || c.what == job_change::halted; }));
+    });
+    table.add("copied", [](simulated_job const& job) { return mebibytes_text(job.copied); });
+    table.add("fullest rank", [](simulated_job const& job) { return mebibytes_text(job.fullest); });
+    return table.text();
+}
+
+std::string changes_text(simulated_job const& job, std::size_t most)
+{
+    if (job.changes.empty()) {
+        return {};
+    }
+    std::vector<text_column> const columns{{"at", true},    {"step", true}, {"", false},      {"ranks lost", false},
+                                           {"after", true}, {"lost", true}, {"copied", true}, {"ranks", true}};
+    std::vector<text_row> rows;
+    for (auto const& c : job.changes) {
+        if (rows.size() == most) {
+            break;
+        }
+        auto lost = ranks_text(c.lost);
+        lost = lost.size() > 24 ? fmt::format("{} ranks", c.lost.size()) : lost;
+        rows.push_back({{time_text(c.at), fmt::format("{}", c.step), std::string{name_of(c.what)}, std::move(lost), time_text(c.recovery),
+                         time_text(c.lost_time), mebibytes_text(c.copied), fmt::format("{}", c.ranks)}});
+    }
+    auto text = "\n" + to_text(columns, rows);
+    if (job.changes.size() > rows.size()) {
+        text += fmt::format("  ... {} more; --json has all\n", job.changes.size() - rows.size());
+    }
+    return text;
+}
+
+std::string to_text(job_report const& report)
+{
+    auto text = headline_of(report) + "\n\n" + accounts_text(report);
     for (auto const& named : report.jobs) {
         if (report.jobs.size() == 1) {
-            text += changes_text(named.job);
+            text += changes_text(named.job, most_changes_of_text);
         }
         if (!named.job.error.empty()) {
             text += fmt::format("\n{}: {}\n", named.policy, named.job.error);
         }
     }
-    if (!job.cluster.recovery) {
+    if (!report.described->cluster.recovery) {
         text += "\nthe cluster has no [recovery]: recoveries take the time of their copies alone\n";
     }
     return text;

@@ -3,6 +3,8 @@
 
 // Simulated jobs side by side, as a table for people or as JSON.
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,9 +12,19 @@
 
 namespace rheo::cli {
 
+/// Steps that are alike, one behind the other.
+struct step_run {
+    whole_nanoseconds begin;
+    whole_nanoseconds end;
+    whole_nanoseconds step;  ///< time of one
+    joules energy;           ///< of one
+    std::size_t ranks;       ///< that are there
+};
+
 struct named_job {
     std::string policy;
     simulated_job job;
+    std::vector<step_run> runs{};  ///< where a picture is asked for
 };
 
 struct job_report {
@@ -20,6 +32,17 @@ struct job_report {
     std::string cluster;  ///< what it is called
     std::vector<named_job> jobs;
 };
+
+std::int64_t tokens_per_step(job_description const& job);
+
+/// "64 ranks on cluster.toml, 5000 steps of 524288 tokens".
+std::string headline_of(job_report const& report);
+
+/// The accounts of each policy.
+std::string accounts_text(job_report const& report);
+
+/// At most so many changes of the members.
+std::string changes_text(simulated_job const& job, std::size_t most);
 
 /// One screen: what the job was, the accounts of each policy, and what changed.
 std::string to_text(job_report const& report);

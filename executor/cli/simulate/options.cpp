@@ -59,6 +59,8 @@ void command_line::add_simulate()
     command.add_option("--policies", options.policies, "CSV with columns model,policy,configure_ms,checkpoint_ms,checkpoint_every_steps, for a table.")
         ->type_name("FILE");
     command.add_option("--csv", options.csv, "Write a row for each step: policy,step,begin_s,time_s,ranks,joules.")->type_name("FILE");
+    command.add_option("--page", options.page, "Write a page: tokens per second, power and ranks over time, accounts, changes of the members.")
+        ->type_name("FILE");
     command.add_flag("--json", options.json, "Print the accounts as JSON.");
 }
 

@@ -32,6 +32,7 @@ struct random_losses {
 class job_event_source {
 public:
     /// @param listed in the order of time
+    template <class OnlyWhenCalled = void>
     explicit job_event_source(std::vector<job_event> listed = {}, std::optional<random_losses> random = {}) : listed_{std::move(listed)}, random_{random}
     {
         for (std::int32_t node = 0; random_ && node * random_->node_size < random_->ranks; ++node) {
@@ -53,6 +54,7 @@ public:
     }
 
     /// Goes on behind it. @pre there is one
+    template <class OnlyWhenCalled = void>
     void pop()
     {
         if (coming_.empty() || (at_ < listed_.size() && listed_[at_].at <= coming_.top().at)) {
@@ -84,6 +86,7 @@ private:
         return ns < static_cast<double>(latest_job_time.count) ? whole_nanoseconds{static_cast<std::int64_t>(ns)} : latest_job_time;
     }
 
+    template <class OnlyWhenCalled = void>
     void push_loss(std::int32_t node, whole_nanoseconds from, std::uint32_t loss)
     {
         auto const words = philox({static_cast<std::uint32_t>(node), loss, 0x6c6f7373U, 0},

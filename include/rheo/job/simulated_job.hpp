@@ -34,6 +34,16 @@ struct job_description {
     collective_form reduction = collective_form::slice_owner;
 };
 
+/// What a step of a plan comes to.
+struct played_plan {
+    whole_nanoseconds time{};
+    rank_step_times<whole_nanoseconds> parts{};  ///< of the mean rank; together they are the time
+    joules computing{};
+    joules waiting{};
+    bytes fullest{};
+    int ranks = 0;  ///< with a place
+};
+
 enum class job_policy : std::uint8_t {
     rheo,        ///< survivors go on in the running step, and what they have done of it counts
     replay,      ///< survivors go on and repeat the step

@@ -18,11 +18,12 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
+template <class OnlyWhenCalled = void>
 class job_ledger {
 public:
     using time_class = whole_nanoseconds goodput_account<whole_nanoseconds>::*;
 
-    job_ledger(job_description const& job, job_members const& members, simulated_job& out) : job_{&job}, members_{&members}, out_{&out} {}
+    job_ledger(job_description const& job, job_members<> const& members, simulated_job& out) : job_{&job}, members_{&members}, out_{&out} {}
 
     whole_nanoseconds now() const { return now_; }
     bool is_over() const { return now_ >= job_->until; }
@@ -137,7 +138,7 @@ private:
     }
 
     job_description const* job_;
-    job_members const* members_;
+    job_members<> const* members_;
     simulated_job* out_;
     whole_nanoseconds now_{};
     whole_nanoseconds since_good_{};  ///< since the newest checkpoint

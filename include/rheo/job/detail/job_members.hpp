@@ -25,6 +25,7 @@ struct lost_rank {
     whole_nanoseconds at;
 };
 
+template <class OnlyWhenCalled = void>
 class job_members {
 public:
     /// @param all whether all ranks are members at the begin, or none is there

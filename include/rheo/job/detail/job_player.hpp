@@ -378,16 +378,16 @@ private:
     simulated_job out_;
     plan_steps<Model> steps_;
     change_times<Model> times_;
-    first_plans first_plans_;
+    first_plans<> first_plans_;
     replanning known_;
     membership_rules rules_;
-    job_members members_;
-    job_ledger ledger_;
+    job_members<> members_;
+    job_ledger<> ledger_;
     std::int64_t step_ = 0;
-    int fruitless_ = 0;  ///< changes since the last step that ended
+    int fruitless_ = 0;            ///< changes since the last step that ended
     std::int64_t checkpoint_ = 0;  ///< step of the newest one
     bool has_begun_ = false;
-    plan_in_force in_force_;
+    plan_in_force<> in_force_;
     std::optional<job_change_record> pending_;  ///< a restart or halt that has not ended
     std::string failure_;
 };

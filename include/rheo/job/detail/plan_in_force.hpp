@@ -21,6 +21,7 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
+template <class OnlyWhenCalled = void>
 class plan_in_force {
 public:
     membership_plan const& operator*() const { return *plan_; }

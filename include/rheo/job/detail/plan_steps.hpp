@@ -123,12 +123,12 @@ private:
 };
 
 /// The plans with which a job begins. They follow from the number of ranks, so each number is planned for once.
+template <class OnlyWhenCalled = void>
 class first_plans {
 public:
     explicit first_plans(job_description const& job) : job_{&job} {}
 
     /// @param present ascending
-    template <class OnlyWhenCalled = void>
     result<plan> on(std::vector<rank_id> const& present)
     {
         auto const count = static_cast<int>(present.size());
@@ -149,7 +149,6 @@ public:
     }
 
 private:
-    template <class OnlyWhenCalled = void>
     result<plan> plan_of(int count) const
     {
         auto request = job_->request;

@@ -24,15 +24,6 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-struct played_plan {
-    whole_nanoseconds time{};
-    rank_step_times<whole_nanoseconds> parts{};  ///< of the mean rank; together they are the time
-    joules computing{};
-    joules waiting{};
-    bytes fullest{};
-    int ranks = 0;  ///< with a place
-};
-
 /// A time that a job can take; nothing where it does not fit.
 inline result<whole_nanoseconds> job_time(seconds time, std::string const& what)
 {

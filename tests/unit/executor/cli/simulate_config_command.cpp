@@ -114,7 +114,11 @@ TEST_CASE("simulate_config_command: one seed gives one output")
     auto const rows = folder.read("steps.csv");
     CHECK(rows.starts_with("policy,step,begin_s,time_s,ranks,joules\nrheo,0,0.000000000,"));
     CHECK(std::count(rows.begin(), rows.end(), '\n') >= 301);
-    CHECK(run_rheo(folder, arguments + "7").out == one.out);
+    auto const again = run_rheo(folder, arguments + "7 --page job.html");
+    CHECK(again.out == one.out);
+    for (auto const* const part : {"tokens per second", "power of all devices, W", "Changes of the members: rheo", "recovered", "job.toml, simulated"}) {
+        CHECK(folder.read("job.html").find(part) != std::string::npos);
+    }
     CHECK(folder.read("steps.csv") == rows);
     CHECK(run_rheo(folder, arguments + "8").out != one.out);
     for (auto const* const line : {"tokens/s", "    computing", "    reductions", "below f + 1 copies", "J/token", "fullest rank"}) {

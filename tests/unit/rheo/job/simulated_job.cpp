@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs over their whole time: without faults they are so many steps; a loss at any moment of a step leads to what a rehearsal of that step and the functions
 // of a run lead to; what survivors keep is never worth less than doing the step again; and every nanosecond is in one account.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,8 @@ whole_nanoseconds step_time(job_description job)
     return simulated(job).account.end;
 }
 
-/// The step that loses a rank and its rest, by the rehearsal of losses and the functions of a run.
-seconds rehearsed_step(job_description const& job, modelled_loss loss, bool keeps)
+/// The step that loses ranks and its rest, by the rehearsal of losses and the functions of a run. @param losses the later ones before the recovery ends
+seconds rehearsed_step(job_description const& job, std::vector<modelled_loss> const& losses, bool keeps)
 {
     auto const first = make_plan(job.model, job.request, job.ranks);
     REQUIRE(first.error() == "");
@@ -71,7 +72,7 @@ seconds rehearsed_step(job_description const& job, modelled_loss loss, bool keep
     auto const replan_rest = [&](interrupted_step const& first_part) {
         std::vector<rank_holdings> holdings;
         for (auto holds : in_force.salvage.after) {
-            if (holds.rank == loss.rank) {
+            if (!std::binary_search(first_part.survivors.begin(), first_part.survivors.end(), holds.rank)) {
                 continue;
             }
             for (auto& use : holds.uses) {
@@ -89,7 +90,7 @@ seconds rehearsed_step(job_description const& job, modelled_loss loss, bool keep
         plan rest{.schedule = p.schedule, .pipelines = next.pipelines, .work = next.salvage.work, .spares = next.spares};
         return steps.step_of(rest);
     };
-    return rehearse(whole, array_view{&loss, 1}, phases, replan_rest).end;
+    return rehearse(whole, array_view{losses}, phases, replan_rest).end;
 }
 
 }  // namespace
@@ -132,12 +133,57 @@ TEST_CASE("simulated_job: a loss is what a rehearsal leads to")
                 auto const at = in_s(whole) * ((k + 0.375) / 12.0);
                 for (bool const keeps : {true, false}) {
                     auto const out = simulated(job, keeps ? job_policy::rheo : job_policy::replay, {lost(victim, at)});
-                    CHECK(in_s(out.account.end).count == Approx(rehearsed_step(job, {rank_id{victim}, at}, keeps).count).epsilon(1e-8));
+                    CHECK(in_s(out.account.end).count == Approx(rehearsed_step(job, {{rank_id{victim}, at}}, keeps).count).epsilon(1e-8));
                     CHECK(out.account.steps == 1);
                     REQUIRE(out.changes.size() == 1);
                     CHECK(out.changes[0].what == job_change::recovered);
                     CHECK(in_s(out.account.recovery) >= total_time(phases) - seconds{1e-6});
                 }
+            }
+        }
+    }
+}
+
+TEST_CASE("simulated_job: a second loss is what a rehearsal leads to")
+{
+    auto job = small_job(7, {2, 2, 3});
+    auto const whole = step_time(job);
+    job.steps = 1;
+    for (int first = 0; first < job.ranks; first += 2) {
+        for (int second = 1; second < job.ranks; second += 2) {
+            for (double const after : {0.2, 0.6, 1.1, 1.7, 2.3}) {  // while survivors hear of the first, leave the step, recover
+                for (double const part : {0.3, 0.55, 0.8}) {
+                    INFO("rank " << first << " at " << part << ", then rank " << second << " after " << after << " s");
+                    auto const at = in_s(whole) * part;
+                    auto const out = simulated(job, job_policy::rheo, {lost(first, at), lost(second, at + seconds{after})});
+                    REQUIRE(out.changes.size() == 1);
+                    CHECK(out.changes[0].lost.size() == 2);
+                    CHECK(in_s(out.account.end).count ==
+                          Approx(rehearsed_step(job, {{rank_id{first}, at}, {rank_id{second}, at + seconds{after}}}, true).count).epsilon(1e-8));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("simulated_job: a loss in the rest of a step")
+{
+    auto job = small_job(7, {2, 2, 3});
+    auto const whole = step_time(job);
+    job.steps = 1;
+    for (int first = 0; first < job.ranks; first += 2) {
+        auto const at = in_s(whole) * 0.7;
+        auto const once = simulated(job, job_policy::rheo, {lost(first, at)});
+        auto const begin = in_s(once.changes[0].at + once.changes[0].recovery);
+        for (int second = 1; second < job.ranks; second += 2) {
+            for (int k = 0; k < 8; ++k) {
+                auto const then = begin + (in_s(once.account.end) - begin) * ((k + 0.5) / 8.0);
+                INFO("rank " << first << ", then rank " << second << " in part " << k << " of 8 of the rest");
+                std::vector<job_event> const losses{lost(first, at), lost(second, then)};
+                auto const kept = simulated(job, job_policy::rheo, losses);
+                CHECK(kept.account.steps == 1);
+                CHECK(kept.changes.size() == 2);
+                CHECK(kept.account.end <= simulated(job, job_policy::replay, losses).account.end);
             }
         }
     }
