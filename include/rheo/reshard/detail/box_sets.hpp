@@ -59,11 +59,12 @@ template <class OnlyWhenCalled = void>
 constexpr std::optional<nd_box> first_gap(nd_box const& all, std::vector<nd_box> const& boxes)
 {
     std::int64_t sum = 0;
-    bool is_small = true;
+    auto const whole = count_elements(all);  // none: more than the boxes can have, which have been counted
+    bool is_small = whole.has_value();
     for (auto const& box : boxes) {
         is_small = is_small && !__builtin_add_overflow(sum, elements(intersection(all, box)), &sum);
     }
-    if (is_small && sum == elements(all) && (boxes.size() == 1 || !overlapping(boxes))) {
+    if (is_small && sum == *whole && (boxes.size() == 1 || !overlapping(boxes))) {
         return std::nullopt;
     }
     std::vector<std::size_t> candidates;

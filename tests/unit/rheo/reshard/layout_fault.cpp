@@ -38,6 +38,9 @@ TEST_CASE("layout_fault: each fault names its place")
     auto gap = two_halves();
     gap.places[0].parts[0].box[1].end = 3;
     CHECK(sentence(gap) == "tensor \"w\" [0:3, 3:4]: no rank has these elements");
+    auto beyond = two_halves();  // more elements than 64 bits count, of which no rank has most
+    beyond.tensors[0].shape[0] = std::numeric_limits<std::int64_t>::max() / 2;
+    CHECK(sentence(beyond) == "tensor \"w\" [6:4611686018427387903, 0:4]: no rank has these elements");
     auto twice = two_halves();
     twice.places.push_back(twice.places[0]);
     CHECK(sentence(twice) == "rank 0: the layout lists this rank twice; list it once with all its parts");
