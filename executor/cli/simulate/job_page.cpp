@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/cli/simulate/job_page.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,24 +16,42 @@ constexpr std::size_t most_changes_of_page = 200;
 
 double in_s(whole_nanoseconds time) { return static_cast<double>(time.count) * 1e-9; }
 
-/// A value over time, constant in each run of steps and 0 between them, where no step runs.
-template <class Value>
-curve curve_over_time(named_job const& named, Value const& value)
+/// What each step makes, per second: the mean of each of equal parts of the job. Where no step runs, nothing is made.
+template <class Made>
+curve rate_over_time(named_job const& named, Made const& made)
+{
+    constexpr int parts = 400;
+    std::vector<double> sums(parts);
+    auto const width = in_s(named.job.account.end) / parts;
+    for (auto const& run : named.runs) {
+        auto const rate = made(run) / in_s(run.step);
+        auto const begin = in_s(run.begin);
+        auto const end = in_s(run.end);
+        for (auto k = std::min(parts - 1, static_cast<int>(begin / width)); k < parts && k * width < end; ++k) {
+            sums[static_cast<std::size_t>(k)] += rate * std::max(0.0, std::min(end, (k + 1) * width) - std::max(begin, k * width));
+        }
+    }
+    curve over{.name = named.policy};
+    for (int k = 0; k < parts && width > 0.0; ++k) {
+        over.x.push_back((k + 0.5) * width);
+        over.y.push_back(sums[static_cast<std::size_t>(k)] / width);
+    }
+    return over;
+}
+
+curve ranks_over_time(named_job const& named)
 {
     curve over{.name = named.policy};
-    auto const add = [&](whole_nanoseconds at, double y) {
-        over.x.push_back(in_s(at));
-        over.y.push_back(y);
-    };
-    auto last = whole_nanoseconds{};
     for (auto const& run : named.runs) {
-        if (last < run.begin) {
-            add(last, 0.0);
-            add(run.begin, 0.0);
+        auto const ranks = static_cast<double>(run.ranks);
+        if (over.y.empty() || over.y.back() != ranks) {
+            over.x.push_back(in_s(run.begin));
+            over.y.push_back(ranks);
+            over.x.push_back(in_s(run.end));
+            over.y.push_back(ranks);
+        } else {
+            over.x.back() = in_s(run.end);
         }
-        add(run.begin, value(run));
-        add(run.end, value(run));
-        last = run.end;
     }
     return over;
 }
@@ -49,12 +68,13 @@ std::vector<curve_mark> marks_of(job_report const& report)
     return marks;
 }
 
-template <class Value>
-page_block chart_of(job_report const& report, std::string name, Value const& value)
+/// @param curve_of a job
+template <class CurveOf>
+page_block chart_of(job_report const& report, std::string name, CurveOf const& curve_of)
 {
     curve_chart chart{.name = std::move(name), .marks = marks_of(report), .over_time = true, .from_zero = true};
     for (auto const& named : report.jobs) {
-        chart.curves.push_back(curve_over_time(named, value));
+        chart.curves.push_back(curve_of(named));
     }
     return curves_block(chart);
 }
@@ -75,9 +95,10 @@ std::string job_page(job_report const& report, std::string_view config)
 {
     auto const tokens = static_cast<double>(tokens_per_step(*report.described));
     auto curves = page_block::array();
-    curves.push_back(chart_of(report, "tokens per second", [&](step_run const& run) { return tokens / in_s(run.step); }));
-    curves.push_back(chart_of(report, "power of all devices, W", [](step_run const& run) { return run.energy.count / in_s(run.step); }));
-    curves.push_back(chart_of(report, "ranks", [](step_run const& run) { return static_cast<double>(run.ranks); }));
+    curves.push_back(chart_of(report, "tokens per second", [&](named_job const& of) { return rate_over_time(of, [&](step_run const&) { return tokens; }); }));
+    curves.push_back(
+        chart_of(report, "power in steps, W", [](named_job const& of) { return rate_over_time(of, [](step_run const& run) { return run.energy.count; }); }));
+    curves.push_back(chart_of(report, "ranks", ranks_over_time));
     auto sections = page_block::array();
     sections.push_back(section("Accounts", page_block::array({note_block(headline_of(report)), text_block(accounts_text(report))})));
     sections.push_back(section("Over time", std::move(curves)));
