@@ -93,9 +93,10 @@ void add_step(std::vector<step_run>& runs, whole_nanoseconds begin, played_plan 
 
 std::string job_page(job_report const& report, std::string_view config)
 {
-    auto const tokens = static_cast<double>(tokens_per_step(*report.described));
+    auto const thousands = static_cast<double>(tokens_per_step(*report.described)) / 1e3;
     auto curves = page_block::array();
-    curves.push_back(chart_of(report, "tokens per second", [&](named_job const& of) { return rate_over_time(of, [&](step_run const&) { return tokens; }); }));
+    curves.push_back(
+        chart_of(report, "thousand tokens per second", [&](named_job const& of) { return rate_over_time(of, [&](step_run const&) { return thousands; }); }));
     curves.push_back(
         chart_of(report, "power in steps, W", [](named_job const& of) { return rate_over_time(of, [](step_run const& run) { return run.energy.count; }); }));
     curves.push_back(chart_of(report, "ranks", ranks_over_time));
