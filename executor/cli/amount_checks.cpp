@@ -2,6 +2,7 @@
 #include "executor/cli/amount_checks.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include <fmt/format.h>
@@ -36,6 +37,12 @@ CLI::Validator is_rate()
         return is ? std::string{} : fmt::format("{} is no number of GB/s from {:g}, a byte per second, to {:g}", in_quotes(text), least_rate, most_rate);
     };
     return CLI::Validator{check, fmt::format("FLOAT in [{:g} - {:g}]", least_rate, most_rate)};
+}
+
+CLI::Validator as_seconds()
+{
+    std::map<std::string, double> const units{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}, {"d", 86400.0}};
+    return CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::DEFAULT, "TIME");
 }
 
 std::optional<bytes> bytes_of_mebibytes(double count)

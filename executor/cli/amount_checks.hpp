@@ -17,6 +17,9 @@ CLI::Validator is_mebibytes();
 /// A rate in GB/s, from a byte per second on.
 CLI::Validator is_rate();
 
+/// Reads a time with a unit, 90, 90s, 30m, 12h or 7d, as seconds.
+CLI::Validator as_seconds();
+
 /// The bytes of a number that `is_mebibytes` takes; nothing for 0, which stands for an option that was not given.
 std::optional<bytes> bytes_of_mebibytes(double count);
 

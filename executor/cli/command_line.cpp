@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/cli/command_line.hpp"
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -53,8 +52,8 @@ void command_line::add_train()
         ->capture_default_str();
     command
         .add_option("--max-time", train_.max_time_s,
-                    "Stop after the step in which this time has passed, with a checkpoint and exit code 75: 90, 90s, 30m, 12h.")
-        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}, CLI::AsNumberWithUnit::DEFAULT, "TIME"));
+                    "Stop after the step in which this time has passed, with a checkpoint and exit code 75: 90, 90s, 30m, 12h, 7d.")
+        ->transform(as_seconds());
     command.add_option("--node-size", train_.node_size, "Ranks per node. Overrides plan.node_size.")->check(CLI::Range(1, 1024));
     command.add_flag("--json", train_.json, "Print only the final report, as JSON.");
     command.add_flag("--ended", train_.ended, "Train nothing. Report how the run ended, with its exit code; 1 if it has not.");

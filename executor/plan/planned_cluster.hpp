@@ -10,7 +10,7 @@
 
 namespace rheo::inline v0 {
 
-/// The cluster of the file, which is read once, or why it is none.
+/// The cluster in the file, which is read once, or what is wrong with it.
 result<cluster_model> find_cluster(std::string const& path);
 
 }  // namespace rheo::inline v0

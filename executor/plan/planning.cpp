@@ -115,7 +115,15 @@ result<initial_plan> make_plan(model_description const& model, run_config const&
         return failure{std::move(error)};
     }
     auto const request = planning_request_of(model, config);
-    return request ? make_plan(model, *request, ranks) : failure{request.error()};
+    if (!request) {
+        return failure{request.error()};
+    }
+    auto made = make_plan(model, *request, ranks);
+    bool const is_limit_of_cluster = !config.plan.cluster.empty() && config.plan.memory == bytes{};
+    if (!made && is_limit_of_cluster && made.error().find("plan.memory_mib") != std::string::npos) {
+        return failure{fmt::format("{}, the memory of a device in {}", made.error(), config.plan.cluster)};
+    }
+    return made;
 }
 
 step_limits limits_of_step(plan const& p, model_description const& model, run_config const& config, int ranks)

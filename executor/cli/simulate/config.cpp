@@ -49,9 +49,8 @@ chosen_policy policy_named(std::string const& name)
     if (name.starts_with(spares) && read_number(std::string_view{name}.substr(spares.size()), count) && count >= 0) {
         return {name, job_policy::rheo, count};
     }
-    throw exit_error{
-        exit_code::usage,
-        fmt::format("--policy: {} is none of a config's policies; expected rheo, replay, checkpoint or spares:N with N ranks that wait", in_quotes(name))};
+    throw exit_error{exit_code::usage, fmt::format("--policy: a config has no policy {}; expected rheo, replay, checkpoint, or spares:N with N ranks that wait",
+                                                   in_quotes(name))};
 }
 
 /// As planning counts by default: messages of processes of one machine, memory without a limit.

@@ -171,14 +171,15 @@ std::string accounts_text(job_report const& report)
               [&](simulated_job const& job) { return job.account.end.count == 0 ? "-" : count_text(tokens_of(report, job) / in_s(job.account.end)); });
     table.add_time("time", whole, whole);
     for (auto const& c : goodput_classes<whole_nanoseconds>) {
-        table.add_time(fmt::format("  {}", c.name), [&](simulated_job const& job) { return job.account.*c.time; }, whole);
+        auto const of_class = [&](simulated_job const& job) { return job.account.*c.time; };
+        table.add_time(fmt::format("  {}", c.name), of_class, whole);
         for (std::size_t k = 0; c.name == "good" && k < rank_step_part_names.size(); ++k) {
-            table.add_time(
-                fmt::format("    {}", rank_step_part_names[k]), [&](simulated_job const& job) { return job.good.*rank_step_parts<whole_nanoseconds>[k]; },
-                whole);
+            auto const of_part = [&](simulated_job const& job) { return job.good.*rank_step_parts<whole_nanoseconds>[k]; };
+            table.add_time(fmt::format("    {}", rank_step_part_names[k]), of_part, whole);
         }
     }
-    table.add_time("below f + 1 copies", [](simulated_job const& job) { return job.few_copies; }, whole);
+    auto const few_copies = [](simulated_job const& job) { return job.few_copies; };
+    table.add_time("below f + 1 copies", few_copies, whole);
     table.add("J/token", [&](simulated_job const& job) {
         auto const tokens = tokens_of(report, job);
         return tokens == 0.0 || total_energy(job).count == 0.0 ? "-" : fmt::format("{:.4g}", total_energy(job).count / tokens);

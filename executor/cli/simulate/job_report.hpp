@@ -18,7 +18,7 @@ struct step_run {
     whole_nanoseconds end;
     whole_nanoseconds step;  ///< time of one
     joules energy;           ///< of one
-    std::size_t ranks;       ///< that are there
+    std::size_t ranks;       ///< that are present
 };
 
 struct named_job {

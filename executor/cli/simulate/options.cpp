@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <map>
-#include <string>
-
+#include "executor/cli/amount_checks.hpp"
 #include "executor/cli/command_line.hpp"
 #include "executor/cli/simulate/simulate.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -21,23 +19,19 @@ void command_line::add_simulate()
     auto& command = *app.add_subcommand("simulate", "Simulate a job with losses on a described cluster: goodput, energy, and where the time went.");
     command.callback([this] { chosen = [this] { return simulate(simulate_); }; });
     auto& options = simulate_;
-    auto const time = [] {
-        return CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}, {"d", 86400.0}}, CLI::AsNumberWithUnit::DEFAULT,
-                                     "TIME");
-    };
     command.add_option("config", options.config, "Config of the run, in TOML. Without it: --steps-table.")->type_name("FILE");
     command.add_option("--set", options.settings, "Set a config key, for example train.steps=5. Repeatable.")->expected(1)->take_all()->type_name("KEY=VALUE");
     command.add_option("--ranks", options.ranks, "Ranks; rank r runs on device r. Default: the sum of plan.pipelines, else the devices of the cluster.")
         ->check(CLI::Range(1, 1 << 16));
     command.add_option("--cluster", options.cluster, "Described cluster, in TOML. Default: plan.cluster, else processes of one machine.")->type_name("FILE");
     command.add_option("--steps", options.steps, "Steps of the job. Default: train.steps.")->check(CLI::PositiveNumber);
-    command.add_option("--until", options.until_s, "End the job after this time: 90, 90s, 30m, 12h, 7d.")->transform(time());
+    command.add_option("--until", options.until_s, "End the job after this time: 90, 90s, 30m, 12h, 7d.")->transform(as_seconds());
     command
         .add_option("--faults", options.faults,
                     "CSV with time_s,event,what,value: lose, return, drain, slow, well of rank:5 or node:3. Or rows time in ms,add or remove,node.")
         ->type_name("FILE");
-    command.add_option("--mtbf", options.mtbf_s, "Mean time between losses of a node, at random: 400h.")->transform(time());
-    command.add_option("--repair", options.repair_s, "Time after which a lost node returns, with --mtbf. Default: never.")->transform(time());
+    command.add_option("--mtbf", options.mtbf_s, "Mean time between losses of a node, at random: 400h.")->transform(as_seconds());
+    command.add_option("--repair", options.repair_s, "Time after which a lost node returns, with --mtbf. Default: never.")->transform(as_seconds());
     command.add_option("--seed", options.seed, "Seed of the random losses.")->capture_default_str();
     command
         .add_option(

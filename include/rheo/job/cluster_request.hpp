@@ -1,9 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Planning for a described cluster: its device, its links and its nodes in place of those that a request has by default.
-
-#include <utility>
+// Planning for a described cluster: its device, links and nodes replace the defaults of a request.
 
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
@@ -11,7 +9,7 @@
 
 namespace rheo::inline v0 {
 
-/// The cluster as planning counts with it: equal nodes with the device that most have, the link inside of a node and the outermost one.
+/// The cluster as planning models it: equal nodes with the common device, the link inside a node, and the outermost link.
 inline cluster_description described(cluster_model const& cluster)
 {
     return {.devices_per_node = cluster.levels.front().network.members,
@@ -20,7 +18,7 @@ inline cluster_description described(cluster_model const& cluster)
             .between_nodes = cluster.levels.back().network.link};
 }
 
-/// The request on the cluster. What it says of nodes and of a memory limit stays; else nodes are the cluster's, and the limit is a device's memory.
+/// The request for the cluster. Its own node size and memory limit stay; the defaults are the cluster's nodes and a device's memory.
 /// @pre cluster_fault is empty
 template <class OnlyWhenCalled = void>
 planning_request on_cluster(planning_request request, cluster_model const& cluster)

@@ -30,7 +30,7 @@
 
 namespace rheo::inline v0 {
 
-/// Rank -> how many times as long as its device's its computations take; ranks beyond the end: 1.
+/// Rank -> factor on the time of its computations; ranks beyond the end: 1.
 using slow_factors = std::vector<double>;
 
 constexpr double factor_of(slow_factors const& slow, rank_id rank) { return at(rank) < slow.size() ? slow[at(rank)] : 1.0; }
@@ -60,18 +60,9 @@ public:
         modelled_step step{};
         for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
             auto const& pipeline = p.pipelines[i];
-            std::vector<rank_id> rows;  // of a group its first rank
-            for (auto const& group : groups_of(pipeline)) {
-                rows.push_back(group.front());
-            }
             auto costs = costs_of(p, i, programs[i], most, even, slow);
-            auto boundary = boundaries_of(*model_, request_->microbatch, pipeline.cuts, request_->policy);
-            boundary.resize(static_cast<std::size_t>(stage_count(pipeline.cuts)));  // the last stage sends nothing
-            auto const of_copy = boundary;
-            for (int copy = 1; copy < programs[i].copies; ++copy) {
-                boundary.insert(boundary.end(), of_copy.begin(), of_copy.end());
-            }
-            step.pipelines.push_back({std::move(programs[i]), std::move(rows), std::move(costs), std::move(boundary)});
+            auto boundary = boundaries_of_copies(*model_, request_->microbatch, pipeline.cuts, programs[i].copies, request_->policy);
+            step.pipelines.push_back({std::move(programs[i]), first_ranks_of(pipeline), std::move(costs), std::move(boundary)});
             step.update = std::max(step.update, update_time(pipeline));
         }
         for (auto const& unit : units_) {
@@ -89,7 +80,7 @@ private:
 
     int layers() const { return static_cast<int>(model_->layers.size()); }
 
-    /// Layers on another device; measured ones take longer by as much as modelled ones.
+    /// Layers on another device. Measured times are scaled by the ratio of modelled ones.
     std::vector<layer_profile> layers_on(device_description device) const
     {
         auto other = *request_;
@@ -117,16 +108,13 @@ private:
         return static_cast<std::size_t>(found - kinds_.begin());
     }
 
-    /// Of the stages of all copies, each on its rank's device. @param even prices of a kind without what is the pipeline's own, once they are made
+    /// The stages of all copies, each on its rank's device. @param even prices by kind of device for pipelines without prices of their own, filled on demand
     stage_costs costs_of(plan const& p, std::size_t i, program const& program, int most, std::vector<std::optional<stage_prices>>& even,
                          slow_factors const& slow) const
     {
         auto const& pipeline = p.pipelines[i];
-        bool const is_own = !pipeline.shares.empty() || !p.recompute.levels.empty();
-        std::vector<int> devices;
-        for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {
-            devices.push_back(static_cast<int>(pipeline.stages[at(stage)].size()));
-        }
+        bool const is_own = detail::has_own_prices(p, i);
+        auto const devices = detail::degrees_of(pipeline);
         std::vector<std::optional<stage_costs>> of_kind(kinds_.size());
         auto const costs_on = [&](std::size_t kind) -> stage_costs const& {
             if (!of_kind[kind]) {
@@ -162,14 +150,8 @@ private:
     stage_prices own_prices(std::size_t kind, plan const& p, std::size_t i, int most) const
     {
         auto const& planned = kinds_[kind].layers;
-        auto layers = with_group_prices(planned, *model_, *request_, most);
-        if (!p.pipelines[i].shares.empty()) {
-            layers = with_prices_of(p.pipelines[i], std::move(layers), planned, *model_, *request_);
-        }
-        if (!p.recompute.levels.empty()) {
-            detail::add_recomputation(layers, p, i, schedule_of(p, i).compute);
-        }
-        return make_stage_prices(layers, request_->machine.between_nodes, most);
+        auto even = with_group_prices(planned, *model_, *request_, most);
+        return make_stage_prices(detail::own_layers(p, i, std::move(even), planned, *model_, *request_), request_->machine.between_nodes, most);
     }
 
     /// Reads and writes the state of the fullest rank.
@@ -189,7 +171,7 @@ private:
         return longest;
     }
 
-    /// Up and down a binomial tree of all ranks over the outermost links; as described for recoveries where that is.
+    /// As [recovery] describes it; else up and down a binomial tree of all ranks over the outermost links.
     seconds vote_time(modelled_step const& step) const
     {
         if (cluster_->recovery && cluster_->recovery->decide > seconds{}) {

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What happens to the ranks of a job: they are lost, come back, are drained, become slow and well again.
+// What happens to the ranks of a job: they are lost, return, are drained, become slow and recover.
 
 #include <array>
 #include <cstddef>
@@ -40,15 +40,15 @@ struct job_event {
 /// The end of time: sums with it fit 64 bits.
 inline constexpr whole_nanoseconds latest_job_time{std::int64_t{1} << 62};
 
-/// Which ranks are there, event by event. A rank that is drained is gone, too. What happens to a node happens to those of its ranks to which it can.
+/// Which ranks are in the job, event by event. A drained rank has left. An event of a node applies to those of its ranks to which it can.
 class rank_presence {
 public:
-    /// @param all whether all ranks are there at the begin, or none
+    /// @param all whether the job starts with all ranks, or with none
     rank_presence(int ranks, bool all) : present_(static_cast<std::size_t>(ranks), all) {}
 
     bool operator[](rank_id rank) const { return present_[at(rank)]; }
 
-    /// What is wrong with the next event, as a sentence that goes on from its place; empty when nothing is.
+    /// Applies the next event. @returns what is wrong with it, to be appended to its file and line; empty if nothing is
     template <class OnlyWhenCalled = void>
     std::string take(job_event const& event)
     {
@@ -61,7 +61,7 @@ public:
         bool happens = false;
         for (auto rank = event.first; rank <= event.last; ++rank) {
             if (rank.value < 0 || at(rank) >= present_.size()) {
-                return "rank " + std::to_string(rank.value) + " is none of the job's " + std::to_string(present_.size()) + " ranks";
+                return "rank " + std::to_string(rank.value) + " does not exist: the job has " + std::to_string(present_.size()) + " ranks";
             }
             happens = happens || present_[at(rank)] != returns;
         }
@@ -69,8 +69,8 @@ public:
             bool const is_one = event.first == event.last;
             auto const name =
                 is_one ? "rank " + std::to_string(event.first.value) : "ranks " + std::to_string(event.first.value) + " to " + std::to_string(event.last.value);
-            return returns ? name + (is_one ? " returns, but it is there" : " return, but they are there") + "; a rank returns after it was lost or drained"
-                           : name + (is_one ? " is" : " are") + " not there; expected a rank that was not lost or drained, or has returned";
+            return returns ? name + (is_one ? " returns but has not left" : " return but have not left") + "; expected ranks that were lost or drained"
+                           : name + (is_one ? " has" : " have") + " already left; expected ranks that are in the job";
         }
         for (auto rank = event.first; rank <= event.last; ++rank) {
             if (returns || event.kind == job_event_kind::lose || event.kind == job_event_kind::drain) {

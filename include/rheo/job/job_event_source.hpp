@@ -22,7 +22,7 @@ namespace rheo::inline v0 {
 
 /// Nodes that are lost independently of each other, with exponential times between losses.
 struct random_losses {
-    seconds mtbf;                     ///< of a node, while it is there
+    seconds mtbf;                     ///< of a node, while it is in the job
     std::optional<seconds> repair{};  ///< after which a node returns; none: never
     std::uint64_t seed = 0;
     int ranks = 0;
@@ -40,7 +40,7 @@ public:
         }
     }
 
-    /// What happens next; nothing: never more. At one time what is listed comes first.
+    /// The next event, if any. Of events at the same time, listed ones come first.
     std::optional<job_event> next() const
     {
         bool const has_listed = at_ < listed_.size();
@@ -53,7 +53,7 @@ public:
         return job_event{c.at, c.returns ? job_event_kind::rejoin : job_event_kind::lose, rank_id{first}, rank_id{last}};
     }
 
-    /// Goes on behind it. @pre there is one
+    /// Removes that event. @pre there is one
     template <class OnlyWhenCalled = void>
     void pop()
     {

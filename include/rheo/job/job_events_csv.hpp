@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Events of a job as text: a header line `time_s,event,what,value`, then rows in the order of time with lose, return, drain, slow or well, and rank:5 or
-// node:3; `value` is the factor of slow, else empty. Or the log of nodes that come and go (goodput/node_trace_csv.hpp): then no rank is there at the begin.
+// node:3; `value` is the factor of slow, else empty. Or a log of nodes that come and go (goodput/node_trace_csv.hpp): then the job starts without ranks.
 // Lines that begin with # are comments. A list with a fault is rejected as a whole, with a sentence that names file and line.
 
 #include <algorithm>

@@ -7,7 +7,8 @@
 // A rank that is lost in the last nanosecond of a step is lost in the step; at its end, in the next one. A drain or a return changes the pipelines between
 // two steps; a slow rank is slow from the next step on. Checkpoints stop the job while they are written.
 
-#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -46,7 +47,7 @@ std::string job_fault(job_description const& job)
     return {};
 }
 
-/// @tparam Model contended_network or free_network  @param observer is told of each step when it ends: (step, begin, its account, ranks)
+/// @tparam Model contended_network or free_network  @param observer is called when a step commits: (step, begin, its account, number of present ranks)
 /// Cost: a step played for each plan and each loss, and constant time for each step that is like the one before.
 template <class Model, class Observer>
 result<simulated_job> simulate_job(job_description const& job, job_policy policy, job_event_source events, Observer&& observer)

@@ -28,7 +28,7 @@ struct job_description {
     cluster_model cluster;
     int ranks;
     std::int64_t steps;                         ///< that the job ends after
-    std::int64_t checkpoint_every = 0;          ///< steps; 0: no checkpoints. With the state as of step 0 a job can always begin again
+    std::int64_t checkpoint_every = 0;          ///< steps; 0: no checkpoints. A job can always restart from step 0
     whole_nanoseconds until = latest_job_time;  ///< when it ends at the latest
     bool begins_with_ranks = true;              ///< else all ranks come by events
     collective_form reduction = collective_form::slice_owner;
@@ -45,16 +45,16 @@ struct played_plan {
 };
 
 enum class job_policy : std::uint8_t {
-    rheo,        ///< survivors go on in the running step, and what they have done of it counts
-    replay,      ///< survivors go on and repeat the step
-    checkpoint,  ///< all begin again from the newest checkpoint
+    rheo,        ///< survivors recover and redo only what is missing of the step
+    replay,      ///< survivors recover and repeat the step
+    checkpoint,  ///< all ranks restart from the newest checkpoint
 };
 
 inline constexpr std::string_view job_policy_names[] = {"rheo", "replay", "checkpoint"};
 
 constexpr std::string_view name_of(job_policy policy) { return job_policy_names[static_cast<std::size_t>(policy)]; }
 
-/// How a job went on after its members changed.
+/// How a job continued after its members changed.
 enum class job_change : std::uint8_t {
     recovered,  ///< from the memory of survivors
     restarted,  ///< from a checkpoint

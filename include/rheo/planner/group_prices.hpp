@@ -138,6 +138,33 @@ std::vector<int> recomputed_forwards(plan const& p, std::size_t pipeline)
     return forwards;
 }
 
+/// Whether stages of the pipeline cost something else than the same stages of any pipeline.
+constexpr bool has_own_prices(plan const& p, std::size_t pipeline) { return !p.pipelines[pipeline].shares.empty() || !p.recompute.levels.empty(); }
+
+/// The layers with the shares of the pipeline and with what it recomputes by level. @param even with_group_prices of `planned`
+template <class OnlyWhenCalled = void>
+std::vector<layer_profile> own_layers(plan const& p, std::size_t pipeline, std::vector<layer_profile> even, std::vector<layer_profile> const& planned,
+                                      model_description const& model, planning_request const& request)
+{
+    auto const& instance = p.pipelines[pipeline];
+    auto layers = instance.shares.empty() ? std::move(even) : with_prices_of(instance, std::move(even), planned, model, request);
+    if (!p.recompute.levels.empty()) {
+        add_recomputation(layers, p, pipeline, schedule_of(p, pipeline).compute);
+    }
+    return layers;
+}
+
+/// How many ranks share each stage of one copy of the model.
+template <class OnlyWhenCalled = void>
+std::vector<int> degrees_of(pipeline_instance const& pipeline)
+{
+    std::vector<int> degrees;
+    for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {
+        degrees.push_back(static_cast<int>(pipeline.stages[at(stage)].size()));
+    }
+    return degrees;
+}
+
 }  // namespace detail
 
 /// Modelled time of a whole step: that of the longest pipeline, with messages, exchanges and recomputation. Stages may have any degrees.
@@ -157,15 +184,10 @@ seconds time_of_step(plan const& p, model_description const& model, planning_req
         }
         auto const compute = schedule_of(p, i).compute;
         std::optional<stage_prices> own;
-        if (!pipeline.shares.empty() || !p.recompute.levels.empty()) {
-            auto layers = pipeline.shares.empty() ? even : with_prices_of(pipeline, even, planned, model, request);
-            detail::add_recomputation(layers, p, i, compute);
-            own = make_stage_prices(layers, link, most);
+        if (detail::has_own_prices(p, i)) {
+            own = make_stage_prices(detail::own_layers(p, i, even, planned, model, request), link, most);
         }
-        std::vector<int> devices;
-        for (stage_id stage{0}; stage.value < stage_count(pipeline.cuts); ++stage) {  // of one copy of the model
-            devices.push_back(static_cast<int>(pipeline.stages[at(stage)].size()));
-        }
+        auto const devices = detail::degrees_of(pipeline);
         auto const& prices = own ? *own : even_prices;
         longest = std::max(longest, recomputes_stages(p) ? makespan_of(prices, compute, pipeline.cuts, devices, recomputed_stages(p, i))
                                                          : makespan_of(prices, compute, pipeline.cuts, devices));

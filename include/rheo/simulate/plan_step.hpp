@@ -48,6 +48,31 @@ constexpr std::vector<bytes> boundaries_of(model_description const& model, micro
     return boundary;
 }
 
+/// The same for the stages of all copies. The last stage of a copy sends nothing.
+template <class OnlyWhenCalled = void>
+std::vector<bytes> boundaries_of_copies(model_description const& model, microbatch_shape shape, array_view<layer_id const> cuts, int copies,
+                                        dtype_policy const& policy = fp32)
+{
+    auto of_copy = boundaries_of(model, shape, cuts, policy);
+    of_copy.resize(static_cast<std::size_t>(stage_count(cuts)));
+    std::vector<bytes> boundary;
+    for (int copy = 0; copy < copies; ++copy) {
+        boundary.insert(boundary.end(), of_copy.begin(), of_copy.end());
+    }
+    return boundary;
+}
+
+/// Position -> its rank, or the first rank of its group: the rows of a modelled pipeline.
+template <class OnlyWhenCalled = void>
+std::vector<rank_id> first_ranks_of(pipeline_instance const& pipeline)
+{
+    std::vector<rank_id> rows;
+    for (auto const& group : groups_of(pipeline)) {
+        rows.push_back(group.front());
+    }
+    return rows;
+}
+
 /// What the stages of one copy of the model with these cuts take on the machine. The backward counts twice per product of the
 /// forward, half for each of its parts; messages are of the policy's storage type. @pre cuts of this model, rates above zero
 template <class OnlyWhenCalled = void>
@@ -87,16 +112,9 @@ modelled_step step_of(plan const& p, model_description const& model, microbatch_
     for (std::size_t i = 0; i < programs.size(); ++i) {
         auto const& pipeline = p.pipelines[i];
         auto const of_copy = modelled_costs(model, shape, pipeline.cuts, machine, policy);
-        std::vector<rank_id> rows;  // of a group its first rank
-        for (auto const& group : groups_of(pipeline)) {
-            rows.push_back(group.front());
-        }
-        modelled_pipeline modelled{programs[i], std::move(rows), {}};
-        auto boundary = boundaries_of(model, shape, pipeline.cuts, policy);
-        boundary.resize(of_copy.size());  // the last stage sends nothing
+        modelled_pipeline modelled{programs[i], first_ranks_of(pipeline), {}, boundaries_of_copies(model, shape, pipeline.cuts, programs[i].copies, policy)};
         for (int copy = 0; copy < programs[i].copies; ++copy) {
             modelled.costs.insert(modelled.costs.end(), of_copy.begin(), of_copy.end());
-            modelled.boundary.insert(modelled.boundary.end(), boundary.begin(), boundary.end());
         }
         for (auto const rank : modelled.ranks) {
             bytes held;

@@ -39,7 +39,7 @@ std::vector<microbatch_set> finished_items(program const& p, std::size_t positio
     return items;
 }
 
-/// Adds to what a rank holds what it has finished since. @param only where not null: contributions that were missing count, others were made on the way
+/// Adds what a rank has finished to what it holds. @param only if not null, only contributions that were missing count; others were recomputed on the way
 template <class OnlyWhenCalled = void>
 void add_finished(rank_holdings& holds, pipeline_instance const& pipeline, std::vector<microbatch_set> const& items, replanning const& known,
                   salvage_plan const* only)

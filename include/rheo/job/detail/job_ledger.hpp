@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The clock of a simulated job and its accounts: time goes on only by being booked.
+// The clock of a simulated job and its accounts: each advance of the clock is booked.
 
 #include <algorithm>
 #include <cstdint>
@@ -110,7 +110,7 @@ public:
         return undone;
     }
 
-    /// The job goes on after a change of its members.
+    /// The job continues after a change of its members.
     void note(job_change_record record)
     {
         record.recovery = now_ - record.at;

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The ranks of a simulated job as events come: members, ranks that have come and wait, and those that are not there.
+// The ranks of a simulated job, event by event: members, ranks that have returned and wait, and absent ranks.
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +28,7 @@ struct lost_rank {
 template <class OnlyWhenCalled = void>
 class job_members {
 public:
-    /// @param all whether all ranks are members at the begin, or none is there
+    /// @param all whether the job starts with all ranks, or with none
     job_members(int ranks, bool all, job_event_source events)
         : states_(static_cast<std::size_t>(ranks), all ? state::member : state::absent),
           leaves_(states_.size(), false),
@@ -37,7 +37,7 @@ public:
     {
     }
 
-    /// What happens up to a time, but losses of members. @returns whether one of these is next
+    /// Applies events up to a time, except losses of members. @returns whether such a loss is next
     bool take_until(whole_nanoseconds now)
     {
         look_ahead(now);
@@ -66,21 +66,21 @@ public:
         return std::nullopt;
     }
 
-    /// All that happens up to a time; members that are lost are lost() until the next call.
+    /// Applies all events up to a time. lost() then has the members that were lost, until the next call.
     void take_losses(whole_nanoseconds until)
     {
         lost_.clear();
         take(until);
     }
 
-    /// All that happens up to a time, with all that are there as members then.
+    /// Applies all events up to a time. All present ranks are members then.
     void take_all(whole_nanoseconds now)
     {
         take_losses(now);
         (void)take_waiting();
     }
 
-    /// When something happens next.
+    /// When the next event is.
     std::optional<whole_nanoseconds> next_event() const
     {
         auto const event = ahead_.empty() ? events_.next() : std::optional{ahead_.front()};
@@ -105,7 +105,7 @@ public:
         return ranks_where([this](std::size_t r) { return states_[r] != state::absent; });
     }
 
-    /// How many are there.
+    /// The number of present ranks.
     std::size_t size() const { return states_.size() - static_cast<std::size_t>(std::count(states_.begin(), states_.end(), state::absent)); }
 
     bool has_waiting() const { return waiting_ > 0; }

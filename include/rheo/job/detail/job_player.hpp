@@ -28,7 +28,7 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// @tparam Model of the network  @tparam Observer is told of each step that counts, when it ends: (step, begin, played_plan, ranks that are there)
+/// @tparam Model of the network  @tparam Observer is called when a step commits: (step, begin, its account, number of present ranks)
 template <class Model, class Observer>
 class job_player {
 public:
@@ -53,8 +53,8 @@ public:
     {
         while (step_ < job_->steps && !ledger_.is_over() && failure_.empty() && out_.error.empty()) {
             if (++fruitless_ > most_fruitless) {
-                out_.error = "the job stops at step " + std::to_string(step_) + ": losses come faster than it goes on; no step has ended since " +
-                             std::to_string(most_fruitless) + " of them";
+                out_.error = "the job stops at step " + std::to_string(step_) + ": losses come faster than recoveries end; no step has ended in " +
+                             std::to_string(most_fruitless) + " attempts";
                 break;
             }
             if (!in_force_) {
@@ -187,7 +187,7 @@ private:
         recover(std::move(holdings), std::move(planned), heard, std::move(record));
     }
 
-    /// Survivors go on together; further losses begin it again. @param left when the last of them is out of the step
+    /// Survivors recover together; a further loss restarts the recovery. @param left when the last of them is out of the step
     void recover(std::vector<rank_holdings> holdings, membership_plan planned, whole_nanoseconds left, job_change_record record)
     {
         while (failure_.empty()) {
@@ -244,7 +244,7 @@ private:
         }
     }
 
-    /// All begin again from the newest checkpoint.
+    /// All ranks restart from the newest checkpoint.
     void restart(job_change_record record, std::string why)
     {
         record.what = job_change::restarted;
@@ -269,7 +269,7 @@ private:
         in_force_.drop();
     }
 
-    /// With the ranks that are there: a plan, the newest checkpoint. Waits while they are too few.
+    /// Starts from the newest checkpoint with a plan for the present ranks, or waits for more.
     void begin_again()
     {
         members_.take_all(ledger_.now());
@@ -307,7 +307,7 @@ private:
         ledger_.pass(has_begun_ ? &job_account::halted : &job_account::creating, *event);
     }
 
-    /// Ranks that came are taken in where that helps, those that are drained leave. False when nothing changes.
+    /// Returned ranks are taken in where that helps, drained ranks leave. False if nothing changes.
     bool regroup()
     {
         auto const leaving = members_.leaving();
@@ -342,7 +342,7 @@ private:
         return true;
     }
 
-    /// A job that begins again for every change does so behind a checkpoint; for ranks that leave it writes one.
+    /// A job that restarts for every change does so after a checkpoint; for ranks that leave it writes one.
     bool regroup_by_checkpoint(std::vector<rank_id> const& leaving)
     {
         if (step_ != checkpoint_ && (leaving.empty() || !write_checkpoint())) {
@@ -384,7 +384,7 @@ private:
     job_members<> members_;
     job_ledger<> ledger_;
     std::int64_t step_ = 0;
-    int fruitless_ = 0;            ///< changes since the last step that ended
+    int fruitless_ = 0;            ///< attempts since the last step ended
     std::int64_t checkpoint_ = 0;  ///< step of the newest one
     bool has_begun_ = false;
     plan_in_force<> in_force_;

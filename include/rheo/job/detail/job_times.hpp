@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What a job does besides steps, on a described cluster: copies of a recovery over its links, checkpoints from and to its storage.
+// What a job does besides steps on a described cluster: copies of a recovery over its links, checkpoints to and from its storage.
 
 #include <algorithm>
 #include <cstddef>
@@ -91,7 +91,7 @@ bytes state_bytes_of(job_description const& job)
     return sum;
 }
 
-/// What a job takes for all but steps. @tparam Model of the network
+/// How long everything but steps takes. @tparam Model of the network
 template <class Model>
 class change_times {
 public:

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The plan that a simulated job runs by: its pipelines, what its members hold, and what a whole step of it comes to.
+// The plan in force in a simulated job: its pipelines, what its members hold, and the account of a whole step.
 
 #include <algorithm>
 #include <cstdint>
@@ -51,7 +51,7 @@ public:
         account_.reset();
     }
 
-    /// What a whole step comes to. @param slow as ranks are now
+    /// The account of a whole step. @param slow current factors
     template <class Steps>
     result<played_plan> whole_step(Steps& steps, slow_factors const& slow)
     {
@@ -66,7 +66,7 @@ public:
         return *account_;
     }
 
-    /// A step has ended: members hold nothing of the next one.
+    /// A step has ended: accumulators are empty.
     void commit()
     {
         for (auto& holds : plan_->salvage.after) {
@@ -76,7 +76,7 @@ public:
         }
     }
 
-    /// Ranks that came become members that hold nothing.
+    /// Adds members that hold nothing.
     void take_in(std::vector<rank_id> const& ranks)
     {
         for (auto const rank : ranks) {

@@ -158,7 +158,7 @@ private:
             request.shares.clear();
         }
         if (count <= request.spares) {
-            return failure{"only " + std::to_string(count) + " ranks are there, and plan.spares is " + std::to_string(request.spares)};
+            return failure{"only " + std::to_string(count) + " ranks are left, and plan.spares is " + std::to_string(request.spares)};
         }
         auto made = make_plan(job_->model, request, count);
         return made ? result<plan>{std::move(made->plan)} : failure{made.error()};

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What a whole step of a plan comes to, in whole nanoseconds.
+// The account of a plan's step, in whole nanoseconds.
 
 #include <algorithm>
 #include <cstddef>

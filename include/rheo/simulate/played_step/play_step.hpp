@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A step played on the network of a cluster: messages and reductions of all ranks go at once and share links. Where nobody shares (free_network) and
-// the reductions take as long as rehearse_step is told, both give the same times.
+// A step played on the network of a cluster: messages and reductions of all ranks go at once and share links. On free_network, with
+// reductions of the times that rehearse_step gets, both give the same result.
 
 #include <string>
 #include <utility>

@@ -149,10 +149,9 @@ TEST_CASE("simulate_config_command: each refusal is a sentence")
     auto const job = std::string{"job.toml --cluster cluster.toml "};
     CHECK(refused(folder, "") == "rheo: simulate: expected the config of a run, or --steps-table with --policies and --faults\n");
     CHECK(refused(folder, "--steps-table steps.csv") == "rheo: simulate: --steps-table needs --policies and --faults\n");
-    CHECK(refused(folder, job + "--faults twice.csv") ==
-          "rheo: twice.csv, line 3: rank 3 is not there; expected a rank that was not lost or drained, or has returned\n");
+    CHECK(refused(folder, job + "--faults twice.csv") == "rheo: twice.csv, line 3: rank 3 has already left; expected ranks that are in the job\n");
     CHECK(refused(folder, job + "--policy salvage") ==
-          "rheo: --policy: 'salvage' is none of a config's policies; expected rheo, replay, checkpoint or spares:N with N ranks that wait\n");
+          "rheo: --policy: a config has no policy 'salvage'; expected rheo, replay, checkpoint, or spares:N with N ranks that wait\n");
     CHECK(refused(folder, job + "--ranks 7 --set plan.pipelines=[2,2,3]", 3) ==
           "rheo: job.toml: the job has 7 ranks, the cluster 6 devices; expected a device for each rank, and at least one\n");
     CHECK(refused(folder, "none.toml").find("none.toml") != std::string::npos);

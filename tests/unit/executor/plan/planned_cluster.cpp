@@ -53,7 +53,8 @@ TEST_CASE("planned_cluster: its device, nodes and memory count")
     CHECK(planning_request_of(model, config)->memory_limit == mebibytes(700));
     config.plan.memory = {};
     config.plan.cluster = folder.write("small.toml", cluster_of("0.02", "0.0001"));
-    CHECK(make_plan(model, config, 4).error() != "");
+    CHECK(make_plan(model, config, 4).error() ==
+          "no pipeline of 2 ranks keeps within plan.memory_mib = 0.1024, the memory of a device in " + config.plan.cluster);
 }
 
 TEST_CASE("planned_cluster: one that cannot be is a sentence")

@@ -53,14 +53,13 @@ TEST_CASE("job_events: a log of nodes is read")
 TEST_CASE("job_events: what cannot be is refused with its line")
 {
     CHECK(refused("5,lose,rank:1\n4,lose,rank:2\n") == "f.csv, line 3: time 4 s is before that of the event before it, 5 s; events come in the order of time");
-    CHECK(refused("5,lose,rank:1\n5.25,lose,rank:1\n") == "f.csv, line 3: rank 1 is not there; expected a rank that was not lost or drained, or has returned");
-    CHECK(refused("1,return,rank:1\n") == "f.csv, line 2: rank 1 returns, but it is there; a rank returns after it was lost or drained");
+    CHECK(refused("5,lose,rank:1\n5.25,lose,rank:1\n") == "f.csv, line 3: rank 1 has already left; expected ranks that are in the job");
+    CHECK(refused("1,return,rank:1\n") == "f.csv, line 2: rank 1 returns but has not left; expected ranks that were lost or drained");
     CHECK(refused("1,lose,rank:5,\n2,lose,node:1\n3,return,node:1\n") == "");
-    CHECK(refused("1,lose,node:1\n2,lose,node:1\n") ==
-          "f.csv, line 3: ranks 4 to 7 are not there; expected a rank that was not lost or drained, or has returned");
-    CHECK(refused("1,lose,rank:8\n") == "f.csv, line 2: rank 8 is none of the job's 8 ranks");
-    CHECK(refused("1,lose,node:2\n") == "f.csv, line 2: rank 8 is none of the job's 8 ranks");
-    CHECK(refused("1,lose,node:2000000000\n") == "f.csv, line 2: rank 8 is none of the job's 8 ranks");
+    CHECK(refused("1,lose,node:1\n2,lose,node:1\n") == "f.csv, line 3: ranks 4 to 7 have already left; expected ranks that are in the job");
+    CHECK(refused("1,lose,rank:8\n") == "f.csv, line 2: rank 8 does not exist: the job has 8 ranks");
+    CHECK(refused("1,lose,node:2\n") == "f.csv, line 2: rank 8 does not exist: the job has 8 ranks");
+    CHECK(refused("1,lose,node:2000000000\n") == "f.csv, line 2: rank 8 does not exist: the job has 8 ranks");
     CHECK(refused("x,lose,rank:1\n") == "f.csv, line 2: the time is 'x', but a number of seconds from 0 to 4611686018 was expected");
     CHECK(refused("1,kill,rank:1\n") == "f.csv, line 2: the event is 'kill', but lose, return, drain, slow or well was expected");
     CHECK(refused("1,lose,5\n") == "f.csv, line 2: what it happens to is '5', but rank:NUMBER or node:NUMBER was expected");

@@ -200,13 +200,13 @@ TEST_CASE("simulated_job: what survivors keep saves time")
                 auto const at = in_s(whole) * ((k + 0.5) / 10.0);
                 auto const kept = simulated(job, job_policy::rheo, {lost(victim, at)});
                 auto const again = simulated(job, job_policy::replay, {lost(victim, at)});
-                auto const anew = simulated(job, job_policy::checkpoint, {lost(victim, at)});
+                auto const restarted = simulated(job, job_policy::checkpoint, {lost(victim, at)});
                 CHECK(kept.account.end <= again.account.end);
                 CHECK(again.account.lost.count == in_whole_nanoseconds(at) % whole.count);
                 CHECK(kept.account.lost <= again.account.lost);
-                CHECK(again.account.lost <= anew.account.lost);
+                CHECK(again.account.lost <= restarted.account.lost);
                 CHECK(kept.account.steps == 6);
-                CHECK(anew.account.steps == 6);
+                CHECK(restarted.account.steps == 6);
             }
         }
     }
@@ -317,7 +317,7 @@ TEST_CASE("simulated_job: losses that no step outlives end it")
         auto const out = simulate_job<free_network>(job, policy, storm);
         REQUIRE(out.error() == "");
         CHECK(out->account.steps == 0);
-        CHECK(out->error.find("losses come faster than it goes on") != std::string::npos);
+        CHECK(out->error.find("losses come faster than recoveries end") != std::string::npos);
     }
 }
 

@@ -100,17 +100,13 @@ public:
         for (std::uint32_t r = 0; r < rows_.size(); ++r) {
             advance(r);
         }
-        auto left = rows_.size();  // rows that wait or compute; a cut ends them when its time has come
         while (auto const event = network_.next()) {
             if (is_cut_ && event->at > last_stop_ && computing_ == 0) {
                 break;
             }
             happen(event->note);
         }
-        for (auto const& row : rows_) {
-            left -= row.next == row.program->size() ? 1 : 0;
-        }
-        return is_cut_ || left == 0;
+        return is_cut_ || std::all_of(rows_.begin(), rows_.end(), [](row_state const& row) { return row.next == row.program->size(); });
     }
 
     played_step<time> result() const
@@ -160,7 +156,7 @@ private:
 
     time now() const { return network_.now(); }
 
-    /// Goes on with a row as far as it can.
+    /// Advances a row as far as it can.
     void advance(std::uint32_t r)
     {
         auto& row = rows_[r];
@@ -168,7 +164,7 @@ private:
         }
     }
 
-    /// @returns whether the row goes on: the instruction has ended at once
+    /// @returns whether the instruction has ended at once
     bool step_on(std::uint32_t r, instruction i)
     {
         auto& row = rows_[r];
