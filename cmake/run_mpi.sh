@@ -23,6 +23,7 @@ export TMPDIR=$work # the launcher's session files go away with it
 segments=$work
 [[ -w /dev/shm ]] && { segments=$(mktemp -d --tmpdir=/dev/shm --suffix=.rheo-test) || exit 1; }
 export OMPI_MCA_btl_sm_backing_directory=$segments
+export OMPI_MCA_btl=^ofi # one host: libfabric is not used, and looking for it takes a second of each start
 flags=()
 [[ $kind == --ft ]] && flags+=(--with-ft ulfm --mca pml ob1)
 # Ranks share the cores with other tests; bound ones would share one.

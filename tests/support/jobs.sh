@@ -53,3 +53,9 @@ reached() { # <run folder> <step>: waits until that many steps are recorded
     sleep 0.01
   done
 }
+saved() { # <run folder>: waits until it has a checkpoint, however slow the storage is
+  for _ in {1..2400}; do
+    compgen -G "$1/step-*" >/dev/null && return
+    sleep 0.01
+  done
+}

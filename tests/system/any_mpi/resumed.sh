@@ -32,6 +32,7 @@ expect "the digest is that of the build with the other MPI" "$(value digest othe
 train killed 4 &
 job=$!
 reached killed 40
+saved killed
 kill -9 "$(pid_of killed 2)"
 wait $job
 rc=$?

@@ -55,6 +55,7 @@ for step in 50 110; do
   train power 4 &
   job=$!
   reached power $step
+  saved power
   kill_job power
   wait $job 2>/dev/null
 done

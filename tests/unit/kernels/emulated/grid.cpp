@@ -61,11 +61,9 @@ struct block_run {
     work_done done;
 };
 
-block_run& state()
-{
-    static block_run run;
-    return run;
-}
+block_run run_now;
+
+inline block_run& state() { return run_now; }
 
 std::string where(std::source_location const& place)
 {

@@ -104,28 +104,43 @@ void hide_copies(bool hidden)
     mine().hidden = hidden;
 }
 
-/// Element of a described matrix (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout", swizzled by 128 bytes): of 16 terms, in rows of
+/// Elements of a described matrix (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout", swizzled by 128 bytes): of 16 terms, in rows of
 /// eight chunks of 16 bytes, where a chunk's place has been exchanged by the address of its row.
-float element(std::uint64_t matrix, int row, int term, bool rows_are_terms)
-{
-    auto const field = [&](int bit) { return static_cast<std::uint32_t>(matrix >> bit & 0x3fffU) << 4; };
-    if (matrix >> 62 != 1 || (matrix >> 49 & 7U) != 0) {
-        throw fault{"the matrix of a warpgroup's product is swizzled by 128 bytes, from a multiple of 1024 on"};
+class described_matrix {
+public:
+    described_matrix(std::uint64_t matrix, bool rows_are_terms) : rows_are_terms_{rows_are_terms}
+    {
+        auto const field = [&](int bit) { return static_cast<std::uint32_t>(matrix >> bit & 0x3fffU) << 4; };
+        if (matrix >> 62 != 1 || (matrix >> 49 & 7U) != 0) {
+            throw fault{"the matrix of a warpgroup's product is swizzled by 128 bytes, from a multiple of 1024 on"};
+        }
+        first_ = field(0);
+        leading_ = field(16);
+        stride_ = field(32);
+        if (rows_are_terms ? first_ % 1024 != 0 : first_ / 128 % 8 != 0) {
+            throw fault{"the matrix of a warpgroup's product begins in the first of eight rows"};
+        }
     }
-    auto const r = static_cast<std::uint32_t>(row);
-    auto const t = static_cast<std::uint32_t>(term);
-    auto const leading = field(16);
-    auto const stride = field(32);
-    std::uint32_t address = field(0);
-    if (rows_are_terms ? address % 1024 != 0 : address / 128 % 8 != 0) {
-        throw fault{"the matrix of a warpgroup's product begins in the first of eight rows"};
+
+    float operator()(int row, int term) const
+    {
+        auto const r = static_cast<std::uint32_t>(row);
+        auto const t = static_cast<std::uint32_t>(term);
+        std::uint32_t address =
+            first_ + (rows_are_terms_ ? r / 64 * leading_ + r % 64 * 2 + t / 8 * stride_ + t % 8 * 128 : r / 8 * stride_ + r % 8 * 128 + t * 2);
+        address ^= (address >> 7 & 7U) << 4;
+        std::uint16_t half;
+        std::memcpy(&half, memory_ + address, 2);
+        return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
     }
-    address += rows_are_terms ? r / 64 * leading + r % 64 * 2 + t / 8 * stride + t % 8 * 128 : r / 8 * stride + r % 8 * 128 + t * 2;
-    address ^= (address >> 7 & 7U) << 4;
-    std::uint16_t half;
-    std::memcpy(&half, static_cast<std::byte const*>(shared_memory()) + address, 2);
-    return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
-}
+
+private:
+    std::byte const* memory_ = static_cast<std::byte const*>(shared_memory());
+    std::uint32_t first_ = 0;
+    std::uint32_t leading_ = 0;
+    std::uint32_t stride_ = 0;
+    bool rows_are_terms_;
+};
 
 void make(product const& p)
 {
@@ -134,16 +149,21 @@ void make(product const& p)
     }
     int const first_row = static_cast<int>(thread_number()) / lanes % 4 * 16 + lane() / 4;
     auto left = p.left;
-    for (int half = 0; half < 2 && p.left_matrix != 0; ++half) {
-        for (int k = 0; k < 16; ++k) {
-            left[static_cast<std::size_t>(half)][static_cast<std::size_t>(k)] = element(p.left_matrix, first_row + half * 8, k, false);
+    if (p.left_matrix != 0) {
+        described_matrix const matrix{p.left_matrix, false};
+        for (int half = 0; half < 2; ++half) {
+            for (int k = 0; k < 16; ++k) {
+                left[static_cast<std::size_t>(half)][static_cast<std::size_t>(k)] = matrix(first_row + half * 8, k);
+            }
         }
     }
+    described_matrix const right_matrix{p.right, p.right_by_terms};
+    int const first_column = lane() % 4 * 2;
     for (int c = 0; c < p.columns / 8 * 2; ++c) {
-        int const column = c / 2 * 8 + lane() % 4 * 2 + c % 2;
+        int const column = c / 2 * 8 + first_column + c % 2;
         float right[16];
         for (int k = 0; k < 16; ++k) {
-            right[k] = element(p.right, column, k, p.right_by_terms);
+            right[k] = right_matrix(column, k);
         }
         for (std::size_t half = 0; half < 2; ++half) {
             float& sum = p.sums[c / 2 * 4 + static_cast<int>(half) * 2 + c % 2];
