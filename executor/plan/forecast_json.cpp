@@ -23,7 +23,7 @@ json numbers_of(std::vector<Id> const& ids)
     return list;
 }
 
-json to_json(makespan_template const& one, char const* counted_in)
+json to_json(makespan_template const& one, char const* counted_in, int template_microbatches)
 {
     if (!one.split) {
         return {{counted_in, one.nodes}, {"error", one.split.error()}};
@@ -35,6 +35,9 @@ json to_json(makespan_template const& one, char const* counted_in)
                 {"bound_s", one.split->bound.count},
                 {"proved", one.split->is_optimal()},
                 {"fullest_bytes", one.fullest.count}};
+    if (one.microbatches != template_microbatches) {
+        object["cut_for_microbatches"] = one.microbatches;
+    }
     if (one.most_microbatches > 0) {
         object["fitting_microbatches"] = one.most_microbatches;
     }
@@ -44,11 +47,11 @@ json to_json(makespan_template const& one, char const* counted_in)
     return object;
 }
 
-json to_json(std::vector<makespan_template> const& templates, char const* counted_in)
+json to_json(std::vector<makespan_template> const& templates, char const* counted_in, int template_microbatches)
 {
     auto list = json::array();
     for (auto const& one : templates) {
-        list.push_back(to_json(one, counted_in));
+        list.push_back(to_json(one, counted_in, template_microbatches));
     }
     return list;
 }
@@ -69,6 +72,9 @@ json to_json(result<instantiation> const& chosen, int ranks)
 json to_json(loss_outcome const& outcome)
 {
     json object{{"lost", numbers_of(outcome.lost)}};
+    if (outcome.alike > 1) {
+        object["alike"] = outcome.alike;
+    }
     if (outcome.only_copy) {
         object["only_copy_of_layer"] = outcome.only_copy->value;
         return object;
@@ -123,13 +129,13 @@ json to_json(forecast const& f)
     if (f.parts) {
         object["parts_of_step"] = {{"computing", f.parts->computing}, {"exchanging", f.parts->exchanging}, {"waiting", f.parts->waiting}};
     }
-    object["templates"] = to_json(f.templates, "ranks");
+    object["templates"] = to_json(f.templates, "ranks", f.microbatches);
     if (!f.node_templates.empty()) {
-        object["node_templates"] = to_json(f.node_templates, "nodes");
+        object["node_templates"] = to_json(f.node_templates, "nodes", f.microbatches);
     }
     auto& instantiations = object["instantiations"] = json::array();
-    for (std::size_t i = 0; i < f.instantiations.size(); ++i) {
-        instantiations.push_back(to_json(f.instantiations[i], static_cast<int>(f.instantiations.size() - i)));
+    for (auto const& one : f.instantiations) {
+        instantiations.push_back(to_json(one, one.ranks));
     }
     auto& memory = object["memory"] = json::array();
     for (auto const& one : f.memory) {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "executor/plan/equal_pipelines.hpp"
 #include "executor/plan/plan_tables.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/plan/text_table.hpp"
@@ -117,17 +118,24 @@ std::string format_share(plan const& p, rank_id rank, model_description const& m
                        fmt::join(others, ", "));
 }
 
+/// Microbatches of a pipeline, where there are many pipelines.
+constexpr std::size_t most_drawn = 32;
+
 }  // namespace
 
 std::string drawing_of(plan const& p)
 {
     std::string text;
-    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+    for (auto const& kind : kinds_of_pipelines(p)) {
+        auto const i = kind.front();
         if (p.work[i].empty()) {
             continue;
         }
         auto const schedule = schedule_of(p, i);
-        text += fmt::format("pipeline {}{}\n{}", i, schedule.error.empty() ? "" : fmt::format(": {}", name_of(schedule)), draw(schedule.compute));
+        text += fmt::format("pipeline {}{}{}\n", i, kind.size() == 1 ? "" : fmt::format(", and {} like it", kind.size() - 1),
+                            schedule.error.empty() ? "" : fmt::format(": {}", name_of(schedule)));
+        text += p.pipelines.size() > most_listed && p.work[i].size() > most_drawn ? fmt::format("  {} microbatches are too many to draw\n", p.work[i].size())
+                                                                                  : draw(schedule.compute);
     }
     return text;
 }
@@ -151,10 +159,10 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
     bool const dropped = config.plan.recompute == recompute_policy::selective;
     if (!has_groups(p)) {  // templates are of single ranks
         text += fmt::format("\ntemplates ({}, at {} microbatches{})\n", source_of(f), f.microbatches, dropped ? "; the fullest with full recomputation" : "");
-        text += format_templates(f.templates, "ranks", config.train.microbatches);
+        text += format_templates(f.templates, "ranks", f.microbatches, config.train.microbatches);
         if (!f.node_templates.empty()) {
             text += fmt::format("\ntemplates of whole nodes of {} devices (planned and priced; plan.tensor sets how many ranks share a stage)\n", f.node_size);
-            text += format_templates(f.node_templates, "nodes", config.train.microbatches);
+            text += format_templates(f.node_templates, "nodes", f.microbatches, config.train.microbatches);
         }
         text += fmt::format("\nwhat ranks run ({} pipeline{} wanted; the plan, and the quickest of fewer ranks; steps {})\n", config.plan.failures + 1,
                             plural(config.plan.failures + 1), source_of(f));
@@ -171,8 +179,10 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
     if (p.optimizer.are_used()) {
         text += fmt::format("  {} of the ranks that hold a layer keep{} its moments\n", p.optimizer.copies, p.optimizer.copies == 1 ? "s" : "");
     }
-    for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        text += fmt::format("  pipeline {}: {} of {} microbatches\n", i, p.work[i].size(), config.train.microbatches);
+    for (auto const& kind : kinds_of_pipelines(p, f.memory)) {
+        auto const i = kind.front();
+        text += fmt::format("  pipeline {}{}: {} of {} microbatches\n", i, kind.size() == 1 ? "" : fmt::format(", and {} like it", kind.size() - 1),
+                            p.work[i].size(), config.train.microbatches);
         if (auto const schedule = schedule_of(p, i); !schedule.error.empty()) {
             text += fmt::format("    schedule {}: {}\n", schedule.family ? name_of(schedule) : "in an order by list scheduling", schedule.error);
         }
@@ -185,21 +195,28 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
                 numbers.push_back(fmt::format("{}..{}", span.begin.value, span.end.value - 1));
                 names.push_back(format_layers(span, model));
             }
-            auto const memory = std::find_if(f.memory.begin(), f.memory.end(), [&](rank_memory const& one) { return one.rank == rank; });
-            expects(memory != f.memory.end(), "what a plan leads to is of another plan");
-            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(needed_bytes(memory->parts)), fmt::join(numbers, ", "),
+            auto const& parts = memory_of(f.memory, rank);
+            text += fmt::format("    rank {:<4}{:>9.2f} MiB   layers {}: {}\n", rank.value, in_mebibytes(needed_bytes(parts)), fmt::join(numbers, ", "),
                                 fmt::join(names, "; "));
             if (auto const shared = format_share(p, rank, model, config); !shared.empty()) {
                 text += fmt::format("                            {}\n", shared);
             }
-            text += fmt::format("                            {}\n", format_parts(memory->parts));
+            text += fmt::format("                            {}\n", format_parts(parts));
             if (auto const recompute_levels = format_recompute(recompute_levels_at(p, position_of(p, rank))); !recompute_levels.empty()) {
                 text += fmt::format("                            recomputes {}\n", recompute_levels);
             }
         }
     }
-    for (auto const rank : p.spares) {
-        text += fmt::format("  rank {} is a spare\n", rank.value);
+    if (p.spares.size() <= most_listed) {
+        for (auto const rank : p.spares) {
+            text += fmt::format("  rank {} is a spare\n", rank.value);
+        }
+    } else {
+        std::vector<int> spares;
+        for (auto const rank : p.spares) {
+            spares.push_back(rank.value);
+        }
+        text += fmt::format("  ranks {} are spares\n", format_numbers(spares));
     }
 
     auto const verdict =

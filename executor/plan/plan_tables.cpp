@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "executor/plan/equal_pipelines.hpp"
 #include "executor/plan/text_table.hpp"
 
 namespace rheo::inline v0 {
@@ -25,6 +28,18 @@ std::string numbers_of(std::span<layer_id const> cuts)
         numbers.push_back(cut.value);
     }
     return fmt::format("{}", fmt::join(numbers, " "));
+}
+
+/// More are written as the layers of each stage.
+constexpr std::size_t most_cuts = 17;
+
+std::vector<int> layers_of_stages(std::span<layer_id const> cuts)
+{
+    std::vector<int> layers;
+    for (std::size_t s = 1; s < cuts.size(); ++s) {
+        layers.push_back(cuts[s].value - cuts[s - 1].value);
+    }
+    return layers;
 }
 
 /// "proved", or how far the optimum may be below.
@@ -44,16 +59,19 @@ std::string end_of(loss_outcome const& outcome)
     return outcome.next.error;
 }
 
-/// "2 + 3"
-std::string format_sum(std::vector<int> const& numbers) { return fmt::format("{}", fmt::join(numbers, " + ")); }
-
-std::string format_sum(std::vector<pipeline_instance> const& pipelines)
+std::vector<int> sizes_in(std::vector<pipeline_instance> const& pipelines)
 {
     std::vector<int> sizes;
     for (auto const& pipeline : pipelines) {
         sizes.push_back(static_cast<int>(ranks_of(pipeline).size()));
     }
-    return format_sum(sizes);
+    return sizes;
+}
+
+/// "rank 5", or of many that are alike "rank 5 (1 of 64)"
+std::string format_lost(std::string_view what, int number, int alike)
+{
+    return alike == 1 ? fmt::format("{} {}", what, number) : fmt::format("{} {} (1 of {})", what, number, alike);
 }
 
 /// What the loss of one rank leads to where that is not what the table has for one rank less; empty where it always is.
@@ -67,10 +85,7 @@ std::string after_one_loss(forecast const& f)
         if (!end_of(outcome).empty()) {
             continue;
         }
-        std::vector<int> sizes;
-        for (auto const& pipeline : outcome.next.pipelines) {
-            sizes.push_back(static_cast<int>(ranks_of(pipeline).size()));
-        }
+        auto const sizes = sizes_in(outcome.next.pipelines);
         same = same && sizes == promised->sizes && outcome.next.shares == promised->shares && outcome.step == promised->time;
         modelled = modelled && outcome.step;
         if (outcome.step) {
@@ -90,21 +105,16 @@ std::string after_one_loss(forecast const& f)
 
 std::string format_sizes(std::vector<pipeline_instance> const& pipelines)
 {
-    std::vector<std::size_t> sizes;
-    std::size_t sum = 0;
-    for (auto const& pipeline : pipelines) {
-        sizes.push_back(ranks_of(pipeline).size());
-        sum += sizes.back();
-    }
-    return fmt::format("{} pipeline{} of {} rank{}", sizes.size(), plural(static_cast<std::int64_t>(sizes.size())), fmt::join(sizes, " + "),
-                       plural(static_cast<std::int64_t>(sum)));
+    auto const sizes = sizes_in(pipelines);
+    auto const sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+    return fmt::format("{} pipeline{} of {} rank{}", sizes.size(), plural(std::ssize(sizes)), format_sum(sizes), plural(sum));
 }
 
 std::string source_of(forecast const& f) { return f.profile.empty() ? "as modelled" : fmt::format("as profiled in {}", f.profile); }
 
 std::string format_step(std::optional<seconds> step) { return step ? format_milliseconds(*step) : "not modelled"; }
 
-std::string format_templates(std::span<makespan_template const> made, std::string counted_in, int microbatches)
+std::string format_templates(std::span<makespan_template const> made, std::string counted_in, int each, int microbatches)
 {
     std::vector<text_row> rows;
     for (auto const& one : made) {
@@ -113,12 +123,12 @@ std::string format_templates(std::span<makespan_template const> made, std::strin
             continue;
         }
         auto const fit = one.most_microbatches == 0 ? "-" : one.most_microbatches >= microbatches ? "all" : fmt::format("{}", one.most_microbatches);
-        auto cuts = numbers_of(one.split->cuts);
+        auto cuts = one.split->cuts.size() <= most_cuts ? numbers_of(one.split->cuts) : "stages of " + format_sum(layers_of_stages(one.split->cuts));
         if (std::any_of(one.split->devices.begin(), one.split->devices.end(), [](int d) { return d > 1; })) {
             cuts += fmt::format("; devices per stage {}", fmt::join(one.split->devices, " "));
         }
         cuts += one.instead.empty() ? "" : fmt::format("; {}", one.instead);
-        rows.push_back({{fmt::format("{}", one.nodes), format_milliseconds(one.split->makespan), gap_of(*one.split),
+        rows.push_back({{fmt::format("{}", one.nodes), format_milliseconds(one.makespan_at(each)), gap_of(*one.split),
                          fmt::format("{:.2f} MiB", in_mebibytes(one.fullest)), fit},
                         cuts});
     }
@@ -128,9 +138,8 @@ std::string format_templates(std::span<makespan_template const> made, std::strin
 std::string format_instantiations(forecast const& f)
 {
     std::vector<text_row> rows;
-    auto n = f.instantiations.size();
     for (auto const& chosen : f.instantiations) {
-        auto const number = fmt::format("{}", n--);
+        auto const number = fmt::format("{}", chosen.ranks);
         if (!chosen) {
             rows.push_back({{number}, chosen.error()});
             continue;
@@ -142,7 +151,7 @@ std::string format_instantiations(forecast const& f)
         if (chosen->degraded) {
             notes.emplace_back("fewer pipelines than wanted");
         }
-        if (n + 2 == f.instantiations.size()) {
+        if (chosen.ranks + 1 == f.instantiations.front().ranks) {
             if (auto note = after_one_loss(f); !note.empty()) {
                 notes.push_back(std::move(note));
             }
@@ -160,31 +169,35 @@ std::string message_of(loss_outcome const& outcome)
         return end;
     }
     auto const& next = outcome.next;
-    return fmt::format("{}, shares {}, a step of {}{}, {:.2f} MiB copied{}", format_sizes(next.pipelines), fmt::join(next.shares, " + "),
-                       format_step(outcome.step), next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()),
-                       in_mebibytes(next.copies.certificate.moved.value), next.degraded ? "; " + next.message : "");
+    return fmt::format("{}, shares {}, a step of {}{}, {:.2f} MiB copied{}", format_sizes(next.pipelines), format_sum(next.shares), format_step(outcome.step),
+                       next.spares.empty() ? "" : fmt::format(", {} spare", next.spares.size()), in_mebibytes(next.copies.certificate.moved.value),
+                       next.degraded ? "; " + next.message : "");
 }
 
 std::string format_outcomes(forecast const& f)
 {
     std::vector<text_row> rows;
+    std::size_t all = 0;
+    for (auto const& outcome : f.ranks) {
+        all += static_cast<std::size_t>(outcome.alike);
+    }
     auto const add = [&](std::string lost, loss_outcome const& outcome) {
-        if (auto end = outcome.lost.size() == f.ranks.size() ? "no rank is left" : end_of(outcome); !end.empty()) {
+        if (auto end = outcome.lost.size() == all ? "no rank is left" : end_of(outcome); !end.empty()) {
             rows.push_back({{std::move(lost)}, std::move(end)});
             return;
         }
         auto const& next = outcome.next;
         auto rest = next.spares.empty() ? std::string{} : fmt::format("{} spare", next.spares.size());
         rest += next.degraded ? (rest.empty() ? "" : "; ") + next.message : "";
-        rows.push_back({{std::move(lost), format_sum(next.pipelines), format_sum(next.shares), format_step(outcome.step),
+        rows.push_back({{std::move(lost), format_sum(sizes_in(next.pipelines)), format_sum(next.shares), format_step(outcome.step),
                          fmt::format("{:.2f} MiB", in_mebibytes(next.copies.certificate.moved.value))},
                         std::move(rest)});
     };
     for (auto const& outcome : f.ranks) {
-        add(fmt::format("rank {}", outcome.lost.front().value), outcome);
+        add(format_lost("rank", outcome.lost.front().value, outcome.alike), outcome);
     }
     for (auto const& outcome : f.nodes) {
-        add(fmt::format("node {}", outcome.lost.front().value / f.node_size), outcome);
+        add(format_lost("node", outcome.lost.front().value / f.node_size, outcome.alike), outcome);
     }
     return to_text({{"lost", false, 7}, {"pipelines of"}, {"microbatches"}, {"a step", true}, {"copied", true}}, rows);
 }

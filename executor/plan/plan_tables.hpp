@@ -24,8 +24,8 @@ std::string source_of(forecast const& f);
 /// "8.419 ms"; "not modelled" where there is none.
 std::string format_step(std::optional<seconds> step);
 
-/// A line for each template. @param counted_in ranks or nodes  @param microbatches of a step
-std::string format_templates(std::span<makespan_template const> made, std::string counted_in, int microbatches);
+/// A line for each template. @param counted_in ranks or nodes  @param each microbatches of a pipeline, whose makespan is shown  @param microbatches of a step
+std::string format_templates(std::span<makespan_template const> made, std::string counted_in, int each, int microbatches);
 
 /// A line for each number of ranks; where the loss of one rank leads to something else than the line of one less, that line says so.
 std::string format_instantiations(forecast const& f);

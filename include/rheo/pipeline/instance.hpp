@@ -6,6 +6,7 @@
 // stands where, and who holds which layers, is read off in one place, here.
 
 #include <algorithm>
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
@@ -44,18 +45,23 @@ constexpr layer_span layers_of(pipeline_instance const& pipeline, stage_id stage
     return layers_of(pipeline.cuts, stage_id{stage.value % stage_count(pipeline.cuts)});
 }
 
+/// Whether an earlier stage has the same group.
+template <class OnlyWhenCalled = void>
+constexpr bool is_further_stage(pipeline_instance const& pipeline, std::size_t stage)
+{
+    auto const first = pipeline.stages.begin();
+    auto const same = [&](std::vector<rank_id> const& group) { return group.front() == pipeline.stages[stage].front(); };
+    return std::any_of(first, first + static_cast<std::ptrdiff_t>(stage), same);
+}
+
 /// The groups of the pipeline by their position: in the order in which its stages first name them. A position has one group for all of its stages.
 template <class OnlyWhenCalled = void>
 constexpr std::vector<std::vector<rank_id>> groups_of(pipeline_instance const& pipeline)
 {
     std::vector<std::vector<rank_id>> groups;
-    for (auto const& stage : pipeline.stages) {
-        bool known = false;
-        for (auto const& group : groups) {
-            known = known || group.front() == stage.front();
-        }
-        if (!known) {
-            groups.push_back(stage);
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+        if (!is_further_stage(pipeline, s)) {
+            groups.push_back(pipeline.stages[s]);
         }
     }
     return groups;
@@ -66,8 +72,10 @@ template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_id> ranks_of(pipeline_instance const& pipeline)
 {
     std::vector<rank_id> ranks;
-    for (auto const& group : groups_of(pipeline)) {
-        ranks.insert(ranks.end(), group.begin(), group.end());
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+        if (!is_further_stage(pipeline, s)) {
+            ranks.insert(ranks.end(), pipeline.stages[s].begin(), pipeline.stages[s].end());
+        }
     }
     return ranks;
 }
@@ -88,17 +96,16 @@ constexpr stage_placement placement_of(pipeline_instance const& pipeline)
     return where;
 }
 
-/// The layers of a position under cuts, ascending, each once: the union of its stages, of all copies.
-/// @pre the cuts are those of the placement's stages
-template <class OnlyWhenCalled = void>
-constexpr std::vector<layer_span> layers_at(array_view<layer_id const> cuts, stage_placement const& where, int position)
+/// The layers of the stages that are here, of whichever copy, ascending, each once. @param is_here of a stage of the pipeline, of which there are `stages`
+template <class IsHere>
+constexpr std::vector<layer_span> layers_where(array_view<layer_id const> cuts, std::size_t stages, IsHere const& is_here)
 {
     auto const chain = stage_count(cuts);
     std::vector<layer_span> spans;
     for (int stage = 0; stage < chain; ++stage) {
         bool here = false;
-        for (auto s = static_cast<std::size_t>(stage); s < where.positions.size(); s += static_cast<std::size_t>(chain)) {
-            here = here || where.positions[s] == position;
+        for (auto s = static_cast<std::size_t>(stage); s < stages; s += static_cast<std::size_t>(chain)) {
+            here = here || is_here(s);
         }
         auto const span = layers_of(cuts, stage_id{stage});
         if (here && !spans.empty() && spans.back().end == span.begin) {
@@ -110,17 +117,54 @@ constexpr std::vector<layer_span> layers_at(array_view<layer_id const> cuts, sta
     return spans;
 }
 
+/// The layers of a position under cuts, ascending, each once: the union of its stages, of all copies.
+/// @pre the cuts are those of the placement's stages
+template <class OnlyWhenCalled = void>
+constexpr std::vector<layer_span> layers_at(array_view<layer_id const> cuts, stage_placement const& where, int position)
+{
+    return layers_where(cuts, where.positions.size(), [&](std::size_t stage) { return where.positions[stage] == position; });
+}
+
 /// The layers that a rank holds in the pipeline, ascending, each once; none when it has no place there.
 template <class OnlyWhenCalled = void>
 constexpr std::vector<layer_span> layers_of(pipeline_instance const& pipeline, rank_id rank)
 {
-    auto const groups = groups_of(pipeline);
-    for (std::size_t position = 0; position < groups.size(); ++position) {
-        if (std::find(groups[position].begin(), groups[position].end(), rank) != groups[position].end()) {
-            return layers_at(pipeline.cuts, placement_of(pipeline), static_cast<int>(position));
+    for (auto const& group : pipeline.stages) {
+        if (std::find(group.begin(), group.end(), rank) != group.end()) {
+            return layers_where(pipeline.cuts, pipeline.stages.size(), [&](std::size_t stage) { return pipeline.stages[stage].front() == group.front(); });
         }
     }
     return {};
+}
+
+/// That a rank has a place in a pipeline of a list.
+struct rank_place {
+    rank_id rank;
+    std::size_t pipeline;
+
+    friend constexpr auto operator<=>(rank_place const&, rank_place const&) = default;
+};
+
+/// The ranks of all pipelines, ascending. Cost: that of sorting them.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<rank_place> places_in(array_view<pipeline_instance const> pipelines)
+{
+    std::vector<rank_place> places;
+    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+        for (auto const rank : ranks_of(pipelines[p])) {
+            places.push_back({rank, p});
+        }
+    }
+    std::sort(places.begin(), places.end());
+    return places;
+}
+
+/// Those of one rank. @param places as places_in returns them
+constexpr array_view<rank_place const> places_of(array_view<rank_place const> places, rank_id rank)
+{
+    auto const first = std::partition_point(places.begin(), places.end(), [&](rank_place const& place) { return place.rank < rank; });
+    auto const last = std::find_if(first, places.end(), [&](rank_place const& place) { return place.rank != rank; });
+    return places.subspan(static_cast<std::size_t>(first - places.begin()), static_cast<std::size_t>(last - first));
 }
 
 /// How many layers the spans have together.

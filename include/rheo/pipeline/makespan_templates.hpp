@@ -3,7 +3,7 @@
 
 // Templates with everything that planning knows of them: cuts and devices with the least makespan of the schedule, how
 // near to the optimum that is proved to be, what the fullest device holds, how many microbatches fit. What instantiation
-// compares them by is a line through their makespans at the microbatches asked for and at twice as many: the schedules
+// compares them by is a line through their makespans at the microbatches that they are cut for and at twice as many: the schedules
 // of this library grow by the slowest stage per microbatch once they are full.
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "rheo/partition/split_makespan.hpp"
 #include "rheo/partition/split_memory.hpp"
 #include "rheo/partition/stage_prices.hpp"
+#include "rheo/partition/steady_microbatches.hpp"
 #include "rheo/pipeline/cost.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
 #include "rheo/pipeline/template_set.hpp"
@@ -36,18 +37,22 @@ struct makespan_template {
     int nodes;  ///< that an instance takes
     result<makespan_split> split;
     any_schedule schedule;  ///< that it is cut for
+    int microbatches{};     ///< that it is cut for: those asked for, or as many as make a steady step (partition/steady_microbatches.hpp)
     std::string instead{};  ///< why that is not the one asked for; empty when it is
     pipeline_cost cost{};
     bytes fullest{};          ///< of the devices, with the microbatches asked for
     int most_microbatches{};  ///< that fit, and any fewer, at least those it is cut for and at most as many as were asked about; 0: memory was not looked at
 
     friend constexpr bool operator==(makespan_template const&, makespan_template const&) = default;
+
+    /// With so many microbatches: what the split says, or what its line says where it was cut for fewer. @pre it has a split
+    constexpr seconds makespan_at(int count) const { return count > microbatches ? time_of(cost, count) : split->makespan; }
 };
 
 struct makespan_templates_request {
     any_schedule schedule;                    ///< what it cannot be made for at the microbatches below it is cut for at the fewest more that it can
     size_range nodes;                         ///< sizes of templates
-    int microbatches;                         ///< that a pipeline runs in a step
+    int microbatches;                         ///< that a pipeline runs in a step; templates are cut for no more than make a steady step
     int most_microbatches;                    ///< the step's: no pipeline runs more
     std::optional<bytes> device_memory{};     ///< of one device; none: not looked at
     std::int64_t effort = 20'000'000;         ///< for each template, see makespan_request
@@ -63,15 +68,32 @@ constexpr schedule_shape shape_of(any_schedule schedule, int ranks, int microbat
     return on_slices(schedule, {.ranks = ranks, .microbatches = microbatches}, request.slices);
 }
 
-/// The fewest microbatches, from those asked for on, for which the family can be made on so many ranks; those asked for when it cannot.
-constexpr int microbatches_to_cut_for(any_schedule schedule, int ranks, makespan_templates_request const& request)
+/// The fewest microbatches, from those asked for or a steady step's on, for which the family can be made on so many ranks; those asked for when it cannot.
+template <class OnlyWhenCalled = void>
+constexpr int microbatches_to_cut_for(any_schedule schedule, int ranks, int devices, makespan_templates_request const& request)
 {
-    for (int m = request.microbatches; m <= request.most_microbatches; ++m) {
+    for (int m = steady_microbatches(schedule, devices, request.microbatches, request.slices); m <= request.most_microbatches; ++m) {
         if (error_of(schedule, shape_of(schedule, ranks, m, request)) == shape_error::none) {
             return m;
         }
     }
     return request.microbatches;
+}
+
+/// What the rank with the most work computes in a step.
+template <class OnlyWhenCalled = void>
+constexpr std::int64_t busiest_rank(stage_prices const& prices, makespan_split const& split, program const& p)
+{
+    auto const times = times_of_split(prices, p.slices, split.cuts, split.devices);
+    std::int64_t most = 0;
+    for (auto const& row : p.rows) {
+        std::int64_t work = 0;
+        for (auto const& i : row) {
+            work += is_compute(i.kind) ? time_of_instruction(times[static_cast<std::size_t>(i.stage) % times.size()], i.kind) : 0;
+        }
+        most = std::max(most, work);
+    }
+    return most;
 }
 
 /// The line through the makespans at m and at 2 m microbatches; where the schedule cannot have twice as many, through none.
@@ -85,7 +107,10 @@ constexpr pipeline_cost cost_of_split(stage_prices const& prices, makespan_split
     }
     auto const once = in_whole_nanoseconds(split.makespan);
     auto const more = in_whole_nanoseconds(makespan_of(prices, make_program(schedule, twice), split.cuts, split.devices)) - once;
-    auto const each = std::max<std::int64_t>(1, more / microbatches);
+    auto each = std::max<std::int64_t>(1, more / microbatches);
+    if (microbatches < request.microbatches) {  // no slower than its busiest rank, which a longer step waits for in the end
+        each = std::max(each, busiest_rank(prices, split, make_program(schedule, shape_of(schedule, split.ranks, microbatches, request))) / microbatches);
+    }
     return {nanoseconds(static_cast<double>(std::max<std::int64_t>(0, once - microbatches * each))), nanoseconds(static_cast<double>(each))};
 }
 
@@ -96,8 +121,9 @@ namespace detail {
 template <class OnlyWhenCalled = void>
 constexpr makespan_template make_makespan_template(stage_prices const& prices, makespan_templates_request const& request, any_schedule schedule, int nodes)
 {
-    auto const microbatches = microbatches_to_cut_for(schedule, nodes, request);
-    makespan_template made{nodes, optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort, request.slices}), schedule};
+    auto const microbatches = microbatches_to_cut_for(schedule, nodes, nodes * prices.devices_per_node(), request);
+    makespan_template made{nodes, optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort, request.slices}), schedule,
+                           microbatches};
     bool const again = !made.split && request.recompute && request.device_memory;
     if (again) {
         made.split = optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort, request.slices, true});

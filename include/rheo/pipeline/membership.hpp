@@ -57,10 +57,11 @@ template <class OnlyWhenCalled = void>
 constexpr std::vector<rank_holdings> holdings_in(recomposition const& next, array_view<rank_holdings const> members)
 {
     std::vector<rank_holdings> result;
+    auto const places = places_in(next.pipelines);
     for (auto const& member : members) {
         rank_holdings holds{member.rank, member.version, {}, {}};
-        for (auto const& pipeline : next.pipelines) {
-            auto const layers = layers_in(layers_of(pipeline, member.rank));
+        for (auto const& place : places_of(places, member.rank)) {
+            auto const layers = layers_in(layers_of(next.pipelines[place.pipeline], member.rank));
             holds.layers.insert(holds.layers.end(), layers.begin(), layers.end());
         }
         result.push_back(std::move(holds));
@@ -83,19 +84,15 @@ constexpr bool contains_rank(array_view<rank_id const> list, rank_id rank)
 template <class OnlyWhenCalled = void>
 constexpr bool any_lost(array_view<pipeline_instance const> before, array_view<rank_holdings const> members)
 {
-    bool lost = false;
-    for (auto const& pipeline : before) {
-        for (auto const& stage : pipeline.stages) {
-            for (auto const rank : stage) {
-                bool there = false;
-                for (auto const& member : members) {
-                    there = there || member.rank == rank;
-                }
-                lost = lost || !there;
-            }
-        }
+    std::vector<rank_id> there;
+    for (auto const& member : members) {
+        there.push_back(member.rank);
     }
-    return lost;
+    std::sort(there.begin(), there.end());
+    auto const is_lost = [&](rank_id rank) { return !std::binary_search(there.begin(), there.end(), rank); };
+    auto const loses = [&](std::vector<rank_id> const& group) { return std::any_of(group.begin(), group.end(), is_lost); };
+    return std::any_of(before.begin(), before.end(),
+                       [&](pipeline_instance const& pipeline) { return std::any_of(pipeline.stages.begin(), pipeline.stages.end(), loses); });
 }
 
 /// The cheaper of what survives the loss of f nodes: the local repair or pipelines of whole nodes; none where neither does.

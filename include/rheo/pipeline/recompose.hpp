@@ -50,13 +50,24 @@ constexpr std::vector<rank_holdings const*> ascending(array_view<rank_holdings c
 template <class OnlyWhenCalled = void>
 constexpr void fill_places(recomposition& answer, chosen_places const& chosen, array_view<rank_holdings const* const> by_rank, template_set_value const& ready)
 {
-    std::size_t place = 0;
-    for (auto const n : chosen.sizes) {
+    auto const add = [&](int size, auto const& survivor_at) {
         std::vector<rank_id> by_position;
-        for (int position = 0; position < n; ++position) {
-            by_position.push_back(by_rank[chosen.places.column_of[place++]]->rank);
+        for (std::size_t position = 0; position < static_cast<std::size_t>(size); ++position) {
+            by_position.push_back(by_rank[survivor_at(position)]->rank);
         }
-        answer.pipelines.push_back(make_instance(template_of_size(ready, n), by_position));
+        answer.pipelines.push_back(make_instance(template_of_size(ready, size), by_position));
+    };
+    std::size_t place = 0;
+    auto kept = chosen.kept.begin();
+    auto placed = chosen.placed.begin();
+    for (auto const size : chosen.sizes) {  // of one size, those that are kept come first
+        if (placed == chosen.placed.end() || *placed != size || (kept != chosen.kept.end() && kept->size == size)) {
+            add(size, [&](std::size_t position) { return kept->survivors[position]; });
+            ++kept;
+        } else {
+            add(size, [&](std::size_t) { return chosen.survivors[chosen.places.column_of[place++]]; });
+            ++placed;
+        }
     }
     answer.moved = chosen.moved;
 }

@@ -57,13 +57,38 @@ constexpr result<recomposition> repaired_locally(repair_problem const& p, array_
     }
     std::sort(groups.begin(), groups.end(), [](auto const& a, auto const& b) { return a.size() != b.size() ? a.size() < b.size() : a.front() < b.front(); });
     recomposition answer;
+    pipelines_by_ranks const known{before};
     for (auto const& group : groups) {
-        auto const kept = std::find_if(before.begin(), before.end(), [&](auto const& pipeline) { return is_whole(group, pipeline); });
-        answer.pipelines.push_back(kept != before.end() ? *kept : placed(group, p.usable, p.costs, template_of_size(ready, static_cast<int>(group.size()))));
+        auto const* const kept = known.find(group);
+        answer.pipelines.push_back(kept != nullptr ? *kept : placed(group, p.usable, p.costs, template_of_size(ready, static_cast<int>(group.size()))));
         answer.moved += missing_in(answer.pipelines.back(), p.usable, p.costs);
     }
     complete(answer, p.survivors, ready, p.sizes.microbatches);
     return answer;
+}
+
+/// The pipelines that all of their ranks survived, by size.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<whole_pipeline> whole_pipelines(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> by_rank,
+                                                      template_set_value const& ready)
+{
+    std::vector<whole_pipeline> whole;
+    for (auto const& pipeline : before) {
+        auto const ranks = ranks_of(pipeline);
+        auto const size = static_cast<int>(ranks.size());
+        whole_pipeline all{size, {}};
+        for (auto const rank : ranks) {
+            if (auto const survivor = index_of(by_rank, rank); survivor < by_rank.size()) {
+                all.survivors.push_back(survivor);
+            }
+        }
+        if (all.survivors.size() == ranks.size() && has_size(ready, ranks.size()) && make_instance(template_of_size(ready, size), ranks) == pipeline) {
+            whole.push_back(std::move(all));
+        }
+    }
+    std::sort(whole.begin(), whole.end(),
+              [](auto const& a, auto const& b) { return a.size != b.size ? a.size < b.size : a.survivors.front() < b.survivors.front(); });
+    return whole;
 }
 
 /// Exchanges ranks that stand at the same position of pipelines of one size, which moves nothing, so that pipelines there were before are there again.
@@ -140,7 +165,8 @@ constexpr result<recomposition> repair_locally(array_view<pipeline_instance cons
 /// The cheapest pipelines for the survivors of `before`, ranks that wait included.
 /// @pre as recompose; the pipelines before have one rank per stage and no rank in two of them
 /// Cost: that of instantiate, a small assignment per pipeline that was hit, and, where the local repair is not the quickest choice or moves any bytes, that of
-/// recompose. Above 80 ranks a local repair that is as quick as any is taken without a look at its bytes.
+/// recompose. Above 80 ranks a local repair that is as quick as any is taken without a look at its bytes; above 512, pipelines that lost no rank keep their
+/// places wherever the chosen sizes have room for them, and only the other ranks are assigned.
 template <class OnlyWhenCalled = void>
 constexpr result<recomposition> repair(array_view<pipeline_instance const> before, array_view<rank_holdings const> survivors, template_set_value const& ready,
                                        array_view<tensor_bytes const> tensors, recomposition_request request, repair_terms terms = {})
@@ -159,6 +185,9 @@ constexpr result<recomposition> repair(array_view<pipeline_instance const> befor
                                                 .ready = &ready,
                                                 .price = {time_to_next_loss(request.losses, ranks), request.losses.copy_rate, quickest, terms.redo_step},
                                                 .quickest = quickest};
+    if (ranks > detail::most_ranks_placed_at_once) {
+        search.whole = detail::whole_pipelines(before, p.usable, ready);
+    }
     auto local = detail::repaired_locally(p, before, ready);
     bool sought = true;
     if (local) {

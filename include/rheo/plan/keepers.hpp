@@ -153,8 +153,10 @@ std::vector<std::vector<layer_id>> cells_by_rank(array_view<pipeline_instance co
 {
     auto const grid = optimizer.shards.are_used() ? cells_per_layer / 2 : cells_per_layer;
     std::vector<std::vector<layer_id>> cells(ranks.size());
+    auto const places = places_in(pipelines);
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-        for (auto const& pipeline : pipelines) {
+        for (auto const& place : places_of(places, ranks[r])) {
+            auto const& pipeline = pipelines[place.pipeline];
             auto const here = cells_per_layer == 1 ? layers_in(layers_of(pipeline, ranks[r])) : cells_of(pipeline, ranks[r], grid);
             cells[r].insert(cells[r].end(), here.begin(), here.end());
         }

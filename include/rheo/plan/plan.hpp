@@ -89,6 +89,10 @@ template <class OnlyWhenCalled = void>
 constexpr plan_position position_of(plan const& p, rank_id rank)
 {
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+        auto const& stages = p.pipelines[i].stages;
+        if (!std::any_of(stages.begin(), stages.end(), [&](auto const& group) { return std::find(group.begin(), group.end(), rank) != group.end(); })) {
+            continue;
+        }
         auto const groups = groups_of(p.pipelines[i]);
         for (std::size_t k = 0; k < groups.size(); ++k) {
             for (std::size_t m = 0; m < groups[k].size(); ++m) {

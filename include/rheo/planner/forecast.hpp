@@ -28,6 +28,7 @@ struct forecast_options {
 /// How the job continues after the loss of these ranks at once.
 struct loss_outcome {
     std::vector<rank_id> lost;
+    int alike = 1;                        ///< so many losses, this one included, hit pipelines that are the same but for the numbers of their ranks
     std::optional<seconds> step{};        ///< afterwards; none where pipelines stay that were cut by hand
     std::optional<layer_id> only_copy{};  ///< the first layer without another holder: without a checkpoint that is the end
     membership_plan next{};               ///< of the survivors, when no only copy was lost
@@ -43,6 +44,16 @@ struct pair_outcomes {
     bytes most_copied{};
 };
 
+/// The quickest pipelines of so many ranks, or why there are none. Time 0: not modelled.
+struct rank_instantiation : result<instantiation> {
+    rank_instantiation(int of_ranks, result<instantiation> chosen) : result<instantiation>{std::move(chosen)}, ranks{of_ranks} {}
+
+    int ranks;
+};
+
+/// Of more ranks, losses that are alike are looked at once, and not every number of fewer ranks is.
+inline constexpr int most_ranks_looked_at_alone = 64;
+
 /// What a rank with a place holds, part by part.
 struct rank_memory {
     rank_id rank;
@@ -52,17 +63,17 @@ struct rank_memory {
 struct forecast {
     int microbatches = 0;  ///< of a pipeline that the templates are cut for
     int node_size = 1;
-    std::string profile{};                            ///< the file that all times follow; empty: they are modelled
-    std::optional<seconds> step{};                    ///< of the plan; none where its pipelines were cut by hand
-    std::optional<step_parts> parts{};                ///< of that time; none if no ranks share a stage
-    std::vector<makespan_template> templates{};       ///< sizes in ranks
-    std::vector<makespan_template> node_templates{};  ///< sizes in nodes, whose devices share stages; empty when a node is a rank
-    std::vector<result<instantiation>>
-        instantiations{};  ///< the plan, then the quickest pipelines of one rank less, ... of one (time 0: not modelled); empty if ranks share stages
-    std::vector<rank_memory> memory{};  ///< of every rank that has a place
+    std::string profile{};                             ///< the file that all times follow; empty: they are modelled
+    std::optional<seconds> step{};                     ///< of the plan; none where its pipelines were cut by hand
+    std::optional<step_parts> parts{};                 ///< of that time; none if no ranks share a stage
+    std::vector<makespan_template> templates{};        ///< sizes in ranks
+    std::vector<makespan_template> node_templates{};   ///< sizes in nodes, whose devices share stages; empty when a node is a rank
+    std::vector<rank_instantiation> instantiations{};  ///< the plan, then of one rank less, ... of one; of 1, 2, 4, ... less where there are many ranks.
+                                                       ///< Empty if ranks share stages
+    std::vector<rank_memory> memory{};                 ///< of every rank that has a place
     survivability as_it_stands{};
-    std::vector<loss_outcome> ranks{};     ///< each one alone
-    std::vector<loss_outcome> nodes{};     ///< each one alone; none when a node is a rank
+    std::vector<loss_outcome> ranks{};     ///< each one alone, or one of each that are alike
+    std::vector<loss_outcome> nodes{};     ///< the same; none when a node is a rank
     std::optional<pair_outcomes> pairs{};  ///< not looked at for many ranks
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -125,6 +126,62 @@ pair_outcomes outcomes_of_pairs(plan const& p, array_view<rank_id const> ranks, 
 
 }  // namespace detail
 
+namespace detail {
+
+/// What distinguishes the loss of ranks from other losses, but for their numbers: their places, the pipelines around them, and how those lie in nodes.
+template <class OnlyWhenCalled = void>
+std::vector<int> kind_of_loss(array_view<rank_id const> lost, plan const& p, array_view<rank_place const> places, int node_size)
+{
+    std::vector<int> kind;
+    for (auto const rank : lost) {
+        auto const here = places_of(places, rank);
+        kind.push_back(static_cast<int>(here.size()));
+        if (here.empty()) {
+            continue;
+        }
+        auto const& pipeline = p.pipelines[here[0].pipeline];
+        auto const first = pipeline.stages.front().front().value;
+        kind.insert(kind.end(), {rank.value - first, first % node_size, first - lost.front().value, static_cast<int>(p.work[here[0].pipeline].size())});
+        for (auto const cut : pipeline.cuts) {
+            kind.push_back(cut.value);
+        }
+        for (auto const& group : pipeline.stages) {
+            kind.push_back(-2);
+            for (auto const member : group) {
+                kind.push_back(member.value - first);
+            }
+        }
+        for (auto const& shares : pipeline.shares) {
+            kind.push_back(-3);
+            kind.insert(kind.end(), shares.begin(), shares.end());
+        }
+    }
+    return kind;
+}
+
+/// The outcome of each loss; where there are many ranks, one of those that are alike.
+template <class OnlyWhenCalled = void>
+std::vector<loss_outcome> outcomes_of(std::vector<std::vector<rank_id>> const& losses, bool each, plan const& p, replanning const& known,
+                                      membership_rules rules)
+{
+    std::vector<loss_outcome> outcomes;
+    std::map<std::vector<int>, std::size_t> seen;
+    auto const places = places_in(p.pipelines);
+    for (auto const& lost : losses) {
+        if (!each) {
+            auto const [place, is_new] = seen.emplace(kind_of_loss(lost, p, places, rules.node_size), outcomes.size());
+            if (!is_new) {
+                ++outcomes[place->second].alike;
+                continue;
+            }
+        }
+        outcomes.push_back(outcome_of(lost, p, known, rules));
+    }
+    return outcomes;
+}
+
+}  // namespace detail
+
 /// What the plan leads to. @pre plan_error finds nothing; request.tensor is not 0; a measured profile has the times of sharing a layer between the devices
 /// of a node
 template <class OnlyWhenCalled = void>
@@ -132,6 +189,7 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
 {
     auto const ranks = ranks_of(p);
     auto const all = static_cast<int>(ranks.size());
+    bool const each = all <= most_ranks_looked_at_alone;
     auto const known = make_replanning(model, request, all);
     auto rules = membership_rules_of(request);
     rules.node_size = std::max(rules.node_size, options.node_size);
@@ -159,33 +217,37 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
         answer.node_templates = templates_for(layers, request, {1, all / options.node_size}, options.node_size, device_memory);
     }
     if (!known.regroup) {  // templates are of single ranks
-        answer.instantiations.push_back(instantiation{.sizes = detail::ranks_of_each(p.pipelines),
-                                                      .shares = shares,
-                                                      .spares = static_cast<int>(p.spares.size()),
-                                                      .degraded = static_cast<int>(p.pipelines.size()) < known.wanted.failures + 1,
-                                                      .time = answer.step.value_or(seconds{})});
-        for (int n = all - 1; n >= 1; --n) {
-            answer.instantiations.push_back(detail::of_fewer_ranks(n, std::max(0, static_cast<int>(p.spares.size()) - (all - n)), known));
+        answer.instantiations.emplace_back(all, instantiation{.sizes = detail::ranks_of_each(p.pipelines),
+                                                              .shares = shares,
+                                                              .spares = static_cast<int>(p.spares.size()),
+                                                              .degraded = static_cast<int>(p.pipelines.size()) < known.wanted.failures + 1,
+                                                              .time = answer.step.value_or(seconds{})});
+        for (int fewer = 1; fewer < all; fewer = each ? fewer + 1 : 2 * fewer) {
+            auto const waiting = std::max(0, static_cast<int>(p.spares.size()) - fewer);
+            answer.instantiations.emplace_back(all - fewer, detail::of_fewer_ranks(all - fewer, waiting, known));
         }
     }
+    auto const places = places_in(p.pipelines);
     for (auto const rank : ranks) {
-        if (position_of(p, rank).found) {
+        if (!places_of(places, rank).empty()) {
             answer.memory.push_back({rank, memory_parts_of(p, model, request.microbatch, request.policy, rank)});
         }
     }
     auto const held = holdings_under(p, ranks, known.cells_per_layer, known.optimizer);
     auto const nodes = nodes_of(held, rules.node_size);
     answer.as_it_stands = survivability_of(held, tensor_bytes_of(known.state, known.formats), nodes);
-    for (auto const rank : ranks) {
-        answer.ranks.push_back(outcome_of(array_view{&rank, 1}, p, known, rules));
-    }
-    for (std::size_t r = 0; rules.node_size > 1 && r < ranks.size();) {
-        std::vector<rank_id> lost;
-        auto const node = nodes[r];
-        for (; r < ranks.size() && nodes[r] == node; ++r) {
-            lost.push_back(ranks[r]);
+    std::vector<std::vector<rank_id>> single;
+    std::vector<std::vector<rank_id>> whole;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        single.push_back({ranks[r]});
+        if (r == 0 || nodes[r] != nodes[r - 1]) {
+            whole.emplace_back();
         }
-        answer.nodes.push_back(outcome_of(lost, p, known, rules));
+        whole.back().push_back(ranks[r]);
+    }
+    answer.ranks = detail::outcomes_of(single, each, p, known, rules);
+    if (rules.node_size > 1) {
+        answer.nodes = detail::outcomes_of(whole, each, p, known, rules);
     }
     constexpr std::size_t most_ranks_for_pairs = 32;
     if (ranks.size() > 2 && ranks.size() <= most_ranks_for_pairs) {

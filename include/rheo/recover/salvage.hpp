@@ -8,6 +8,7 @@
 // microbatch of which one is missing runs with all of its slices, since their gradients depend on each other.
 // An accumulator whose layer its rank no longer holds moves to one of the layer's new holders.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -53,12 +54,16 @@ template <class OnlyWhenCalled = void>
 std::vector<layer_id> lost_layers(salvage_request const& of)
 {
     std::vector<char> lost(static_cast<std::size_t>(of.layers), 0);
+    std::vector<char> held(lost.size(), 0);
+    for (auto const& holds : of.holdings) {
+        for (auto const layer : holds.layers) {
+            held[at(layer)] = 1;
+        }
+    }
     for (auto const& tensor : of.state->tensors) {
         bool lives = !tensor.is_parameter;
-        for (auto const& holds : of.holdings) {
-            for (auto const layer : tensor.layers) {
-                lives = lives || holds_layer(holds, layer);
-            }
+        for (auto const layer : tensor.layers) {
+            lives = lives || held[at(layer)] != 0;
         }
         for (auto const layer : tensor.layers) {
             lost[at(layer)] |= lives ? 0 : 1;
@@ -101,11 +106,16 @@ std::vector<rank_holdings> holdings_after(salvage_request const& of)
     }
     auto cells = cells_by_rank(of.pipelines, ranks, of.cells_per_layer, of.optimizer == nullptr ? optimizer_cells{} : *of.optimizer);
     std::vector<rank_holdings> after;
+    std::vector<char> here(static_cast<std::size_t>(of.layers), 0);
     for (auto const& before : of.holdings) {
         rank_holdings holds{before.rank, before.version, std::move(cells[after.size()]), {}};
+        std::fill(here.begin(), here.end(), char{0});
+        for (auto const layer : holds.layers) {
+            here[at(layer)] = 1;
+        }
         for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
             use_holding mine{use_id{static_cast<std::int32_t>(u)}, {}};
-            if (!holds_layer(holds, of.state->uses[u].layer)) {
+            if (here[at(of.state->uses[u].layer)] == 0) {
                 continue;
             }
             for (auto const& use : before.uses) {
@@ -130,7 +140,7 @@ std::vector<accumulator_move> move_accumulators(salvage_request const& of, std::
         use_id const id{static_cast<std::int32_t>(u)};
         auto const layer = of.state->uses[u].layer;
         for (std::size_t from = 0; from < of.holdings.size(); ++from) {
-            if (holds_layer(after[from], layer)) {
+            if (of.holdings[from].uses.empty() || holds_layer(after[from], layer)) {
                 continue;
             }
             for (auto const& use : of.holdings[from].uses) {
@@ -201,20 +211,30 @@ std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, s
     std::vector<std::int64_t> load(of.pipelines.size(), 0);
     microbatch_set dealt;
     auto const items = missing_by_layer(of, missing);
+    std::vector<std::size_t> next(work.size());  // a heap: the pipeline that the next microbatch delays least is the first
+    for (std::size_t p = 0; p < next.size(); ++p) {
+        next[p] = p;
+    }
     for (layer_id deepest{0}; deepest.value < of.layers; ++deepest) {
+        if (items[at(deepest)].empty()) {
+            continue;
+        }
         std::int64_t const cost = 3 * std::int64_t{of.layers} - 2 * std::int64_t{deepest.value};  // forward 1, backward 2 per layer
-        for (microbatch_id m{0}; !items[at(deepest)].empty() && m.value < of.microbatches; ++m) {
+        auto const later = [&](std::size_t a, std::size_t b) {
+            auto const of_a = (load[a] + cost) * of.shares[b];
+            auto const of_b = (load[b] + cost) * of.shares[a];
+            return of_a != of_b ? of_a > of_b : a > b;
+        };
+        std::make_heap(next.begin(), next.end(), later);
+        for (microbatch_id m{0}; m.value < of.microbatches; ++m) {
             if (!items[at(deepest)].contains(m) || dealt.contains(m)) {
                 continue;
             }
             dealt.insert(m);
-            std::size_t best = 0;
-            for (std::size_t p = 1; p < work.size(); ++p) {
-                if ((load[p] + cost) * of.shares[best] < (load[best] + cost) * of.shares[p]) {
-                    best = p;
-                }
-            }
+            std::pop_heap(next.begin(), next.end(), later);
+            auto const best = next.back();
             load[best] += cost;
+            std::push_heap(next.begin(), next.end(), later);
             auto place = work[best].end();
             while (place != work[best].begin() && m < (place - 1)->microbatch) {
                 --place;

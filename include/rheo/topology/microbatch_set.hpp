@@ -76,10 +76,15 @@ template <class OnlyWhenCalled = void>
 constexpr microbatch_set complement(microbatch_set const& set, int count)
 {
     microbatch_set result;
-    for (int m = 0; m < count; ++m) {
-        if (!set.contains(microbatch_id{m})) {
-            result.insert(microbatch_id{m});
-        }
+    result.words.resize((static_cast<std::size_t>(count) + 63) / 64, ~std::uint64_t{0});
+    if (count % 64 != 0) {
+        result.words.back() = (std::uint64_t{1} << (count % 64)) - 1;
+    }
+    for (std::size_t i = 0; i < set.words.size() && i < result.words.size(); ++i) {
+        result.words[i] &= ~set.words[i];
+    }
+    while (!result.words.empty() && result.words.back() == 0) {
+        result.words.pop_back();
     }
     return result;
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A program's makespan for other and other costs. What waits for what does not depend on them, so the order of one
-// interpretation is kept, and each evaluation is one pass over it. The same times as makespan() of the schedule, in whole
-// nanoseconds; a search over cuts asks for thousands of them.
+// interpretation is kept, and each evaluation is one pass over it, up to where it repeats (replay_cycle.hpp). The same times as makespan() of the
+// schedule, in whole nanoseconds; a search over cuts asks for thousands of them.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/partition/detail/replay_cycle.hpp"
 #include "rheo/schedule/check/interpret.hpp"
 #include "rheo/schedule/core/program.hpp"
 #include "rheo/schedule/core/transport.hpp"
@@ -27,39 +28,92 @@ struct stage_times {
     std::int64_t send_gradient;
 };
 
+constexpr std::int64_t time_of_instruction(stage_times const& of, instruction_kind kind)
+{
+    switch (kind) {
+    case instruction_kind::forward: return of.forward;
+    case instruction_kind::backward: return of.backward;
+    case instruction_kind::input_gradient: return of.backward / 2;
+    default: return of.backward - of.backward / 2;
+    }
+}
+
 template <class OnlyWhenCalled = void>
 class replay {
 public:
     /// @pre the program only computes and is sound
     constexpr explicit replay(program const& p) : ends_(p.rows.size(), 0), chain_{stages_per_copy(p)}
     {
-        recorder order{&p, {}, std::vector<int>(p.rows.size(), 0)};
+        auto const items = item_range_of(p);
+        std::size_t count = 0;
+        for (auto const& row : p.rows) {
+            count += row.size();
+        }
+        steps_.reserve(count);
+        recorder order{&p, this, items, std::vector<std::int8_t>(p.rows.size(), 0), std::vector<std::size_t>(p.rows.size(), 0)};
         auto const sound = interpret<shared_memory>(array_view{&p, 1}, order);
         expects(sound.ok, "a program that hangs has no makespan");
-        auto const items = item_range_of(p);
         slots_.resize(2 * p.placement.size() * items.count, 0);
-        for (auto const& heard : order.heard) {
-            step s{heard.row, heard.part, heard.instruction.kind, heard.instruction.stage, heard.partner.stage};
-            auto const forward = heard.instruction.kind == instruction_kind::forward;
-            if (heard.instruction.kind != instruction_kind::weight_gradient) {
-                s.own = slot(items, heard.instruction.stage, heard.instruction.item, forward);
-            }
-            take_input(p, items, heard.instruction, s.input, s.sender);
-            if (heard.part == 1) {
-                take_input(p, items, heard.partner, s.second_input, s.second_sender);
-            }
-            steps_.push_back(s);
-        }
+        order_by_time(p.rows.size());
+        cycle_ = find_cycle(steps_, slots_.size(), items.count, static_cast<std::size_t>(p.slices));
+        block_ends_.resize(cycle_.rows.size(), 0);
     }
 
-    /// The makespan with these times per stage of one copy of the model. Cost: linear in the instructions.
+    /// The makespan with these times per stage of one copy of the model. Cost: linear in the instructions, those of skipped blocks left out.
     constexpr std::int64_t operator()(array_view<stage_times const> times)
     {
         for (auto& end : ends_) {
             end = 0;
         }
-        for (auto const& s : steps_) {
-            auto& clock = ends_[s.row];
+        run(times, 0, cycle_.begin);
+        run_blocks(times);
+        run(times, cycle_.end(), steps_.size());
+        std::int64_t last = 0;
+        for (auto const end : ends_) {
+            last = std::max(last, end);
+        }
+        return last;
+    }
+
+    constexpr replay_cycle const& cycle() const { return cycle_; }
+
+private:
+    /// In the order of a run in which a forward takes 1, a backward 2 and no message any time: blocks of equal steps follow each other in it, where
+    /// an interpretation runs one row as far as it comes.
+    constexpr void order_by_time(std::size_t rows)
+    {
+        std::vector<stage_times> const equal(static_cast<std::size_t>(chain_), stage_times{1, 2, 0, 0});
+        std::vector<std::vector<std::uint32_t>> of_row(rows);
+        std::vector<std::size_t> end(steps_.size());
+        std::size_t last = 0;
+        for (std::size_t i = 0; i < steps_.size(); ++i) {
+            run(equal, i, i + 1);
+            auto const row = static_cast<std::size_t>(steps_[i].row);
+            end[i] = static_cast<std::size_t>(ends_[row]);
+            of_row[row].push_back(static_cast<std::uint32_t>(i));
+            last = std::max(last, end[i]);
+        }
+        std::vector<std::size_t> next(last + 2, 0);  // by counting: the first place of each end
+        for (auto const e : end) {
+            ++next[e + 1];
+        }
+        for (std::size_t e = 1; e < next.size(); ++e) {
+            next[e] += next[e - 1];
+        }
+        auto ordered = steps_;
+        for (auto const& row : of_row) {
+            for (auto const i : row) {
+                ordered[next[end[i]]++] = steps_[i];
+            }
+        }
+        steps_ = std::move(ordered);
+    }
+
+    constexpr void run(array_view<stage_times const> times, std::size_t from, std::size_t to)
+    {
+        for (auto i = from; i < to; ++i) {
+            auto const& s = steps_[i];
+            auto& clock = ends_[static_cast<std::size_t>(s.row)];
             if (s.part != 2) {
                 clock = std::max({clock, arrival(times, s.input, s.sender), arrival(times, s.second_input, s.second_sender)});
                 clock += time_of(times, s.kind, s.stage);
@@ -71,31 +125,72 @@ public:
                 slots_[static_cast<std::size_t>(s.own)] = clock;
             }
         }
-        std::int64_t last = 0;
-        for (auto const end : ends_) {
-            last = std::max(last, end);
-        }
-        return last;
     }
 
-private:
-    static constexpr std::int32_t no_slot = -1;
+    /// How much later than the block before it everything of this block is; -1: not all by the same time.
+    constexpr std::int64_t advance_of(std::size_t block) const
+    {
+        auto const advance = ends_[cycle_.rows.front()] - block_ends_.front();
+        for (std::size_t r = 1; r < block_ends_.size(); ++r) {
+            if (ends_[cycle_.rows[r]] - block_ends_[r] != advance) {
+                return -1;
+            }
+        }
+        auto const first = cycle_.begin + block * cycle_.period;
+        for (auto i = first; i < first + cycle_.period; ++i) {
+            auto const own = static_cast<std::size_t>(steps_[i].own);
+            if (steps_[i].own != no_slot && slots_[own] - slots_[own - static_cast<std::size_t>(cycle_.shift)] != advance) {
+                return -1;
+            }
+        }
+        return advance;
+    }
 
-    struct heard_instruction {
-        std::size_t row;
-        rheo::instruction instruction;
-        int part;  ///< 0: alone, 1 and 2: of an overlapped pair
-        rheo::instruction partner;
-    };
+    /// Runs blocks until as many as their inputs come from have been as late after the one before as each other, and skips the rest.
+    constexpr void run_blocks(array_view<stage_times const> times)
+    {
+        std::size_t steady = 0;
+        std::int64_t before = -1;
+        for (std::size_t block = 0; block < cycle_.blocks; ++block) {
+            auto const first = cycle_.begin + block * cycle_.period;
+            run(times, first, first + cycle_.period);
+            auto const advance = block > 0 ? advance_of(block) : -1;
+            steady = advance < 0 ? 0 : advance == before ? steady + 1 : 1;
+            before = advance;
+            if (steady >= cycle_.lookback) {
+                skip_blocks(block, advance);
+                return;
+            }
+            for (std::size_t r = 0; r < block_ends_.size(); ++r) {
+                block_ends_[r] = ends_[cycle_.rows[r]];
+            }
+        }
+    }
+
+    constexpr void skip_blocks(std::size_t last, std::int64_t advance)
+    {
+        for (auto const row : cycle_.rows) {
+            ends_[row] += static_cast<std::int64_t>(cycle_.blocks - 1 - last) * advance;
+        }
+        for (auto const& late : cycle_.late) {
+            auto const block = (late.step - cycle_.begin) / cycle_.period;
+            if (block > last) {
+                auto const skipped = block - last;
+                auto const slot = static_cast<std::size_t>(late.slot);
+                slots_[slot] = slots_[slot - skipped * static_cast<std::size_t>(cycle_.shift)] + static_cast<std::int64_t>(skipped) * advance;
+            }
+        }
+    }
 
     struct recorder : no_observer {
-        constexpr recorder(program const* of, std::vector<heard_instruction> list, std::vector<int> parts)
-            : p{of}, heard{std::move(list)}, part{std::move(parts)}, next(part.size(), 0)
+        constexpr recorder(program const* of, replay* records, item_range items_of, std::vector<std::int8_t> parts, std::vector<std::size_t> places)
+            : p{of}, into{records}, items{items_of}, part{std::move(parts)}, next{std::move(places)}
         {
         }
         program const* p;
-        std::vector<heard_instruction> heard;
-        std::vector<int> part;          ///< row -> of the pair that is open, which comes next
+        replay* into;
+        item_range items;
+        std::vector<std::int8_t> part;  ///< row -> of the pair that is open, which comes next
         std::vector<std::size_t> next;  ///< row -> its next instruction
         constexpr void overlap(row_ref r, instruction)
         {
@@ -105,24 +200,24 @@ private:
         constexpr void compute(row_ref r, instruction i)
         {
             auto const own = part[r.row];
-            heard.push_back({r.row, i, own, own == 1 ? p->rows[r.row][next[r.row] + 1] : i});
+            into->add(*p, items, r.row, own, i, own == 1 ? p->rows[r.row][next[r.row] + 1] : i);
             part[r.row] = own == 1 ? 2 : 0;
             ++next[r.row];
         }
     };
 
-    struct step {
-        std::size_t row;
-        int part;
-        instruction_kind kind;
-        int stage;
-        int partner_stage;
-        std::int32_t own = no_slot;           ///< what its end makes known
-        std::int32_t input = no_slot;         ///< what it waits for
-        std::int32_t sender = no_slot;        ///< twice the sending stage, one more for gradients, when that crosses ranks
-        std::int32_t second_input = no_slot;  ///< of the partner
-        std::int32_t second_sender = no_slot;
-    };
+    constexpr void add(program const& p, item_range items, std::size_t row, std::int8_t part, instruction i, instruction partner)
+    {
+        replay_step s{static_cast<std::int32_t>(row), part, i.kind, i.stage, partner.stage};
+        if (i.kind != instruction_kind::weight_gradient) {
+            s.own = slot(items, i.stage, i.item, i.kind == instruction_kind::forward);
+        }
+        take_input(p, items, i, s.input, s.sender);
+        if (part == 1) {
+            take_input(p, items, partner, s.second_input, s.second_sender);
+        }
+        steps_.push_back(s);
+    }
 
     static constexpr std::int32_t slot(item_range items, int stage, int item, bool forward)
     {
@@ -157,18 +252,14 @@ private:
 
     constexpr std::int64_t time_of(array_view<stage_times const> times, instruction_kind kind, int stage) const
     {
-        auto const& t = times[static_cast<std::size_t>(stage % chain_)];
-        switch (kind) {
-        case instruction_kind::forward: return t.forward;
-        case instruction_kind::backward: return t.backward;
-        case instruction_kind::input_gradient: return t.backward / 2;
-        default: return t.backward - t.backward / 2;
-        }
+        return time_of_instruction(times[static_cast<std::size_t>(stage % chain_)], kind);
     }
 
-    std::vector<step> steps_;
-    std::vector<std::int64_t> slots_;  ///< (stage, item, forward or gradient) -> when it is there
-    std::vector<std::int64_t> ends_;   ///< row -> when it is free
+    std::vector<replay_step> steps_;
+    replay_cycle cycle_{};
+    std::vector<std::int64_t> block_ends_{};  ///< cycle_.rows -> when they were free before the last block
+    std::vector<std::int64_t> slots_;         ///< (stage, item, forward or gradient) -> when it is there
+    std::vector<std::int64_t> ends_;          ///< row -> when it is free
     int chain_;
 };
 

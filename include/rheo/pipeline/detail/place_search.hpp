@@ -22,15 +22,24 @@
 
 namespace rheo::inline v0::detail {
 
-/// The costs of all places of pipelines of these sizes: rows are places, pipeline by pipeline, columns survivors.
+/// Above, pipelines that lost no rank keep their places: assigning so many ranks at once takes seconds.
+inline constexpr int most_ranks_placed_at_once = 512;
+
+/// A pipeline that all of its ranks survived, which are so many-th of the survivors.
+struct whole_pipeline {
+    int size;
+    std::vector<std::size_t> survivors;
+};
+
+/// The costs of all places of pipelines of these sizes: rows are places, pipeline by pipeline, columns these survivors.
 template <class OnlyWhenCalled = void>
-constexpr assignment_costs costs_of_places(place_costs const& costs, template_set_value const& ready, std::vector<int> const& sizes)
+constexpr assignment_costs costs_of_places(place_costs const& costs, template_set_value const& ready, std::vector<int> const& sizes,
+                                           std::vector<std::size_t> const& survivors)
 {
-    auto const survivors = costs.survivors;
-    assignment_costs matrix{0, static_cast<int>(survivors), {}};
+    assignment_costs matrix{0, static_cast<int>(survivors.size()), {}};
     for (auto const n : sizes) {
         for (auto const& layers : layers_by_position(template_of_size(ready, n))) {
-            for (std::size_t r = 0; r < survivors; ++r) {
+            for (auto const r : survivors) {
                 matrix.values.push_back(costs.of(r, layers));
             }
         }
@@ -42,9 +51,11 @@ constexpr assignment_costs costs_of_places(place_costs const& costs, template_se
 /// Sizes with the survivors in their places.
 struct chosen_places {
     std::vector<int> sizes{};  ///< ascending; empty: nothing was found
+    std::vector<whole_pipeline> kept{};
+    std::vector<int> placed{};             ///< the sizes without those that are kept
+    std::vector<std::size_t> survivors{};  ///< that the columns stand for
     seconds step{};
     bytes moved{};
-    seconds price{};
     matching places{};
     assignment_costs matrix{};
 };
@@ -61,6 +72,7 @@ struct place_search {
     Price price;
     seconds quickest;                                          ///< no step is shorter
     seconds to_beat{std::numeric_limits<double>::infinity()};  ///< what is found costs less than this
+    std::vector<whole_pipeline> whole{};                       ///< keep their places where a choice has pipelines of their size; none: all ranks are placed
     chosen_places best{};
     std::int64_t work = 0;                           ///< so far; a place beside a survivor is one, cubed
     std::vector<std::vector<std::int64_t>> least{};  ///< by size: what so many pipelines miss at least
@@ -120,15 +132,42 @@ struct place_search {
         return choices;
     }
 
+    /// Takes out of the sizes the pipelines that stay, and out of the survivors their ranks.
+    constexpr chosen_places without_kept(std::vector<int> const& sizes) const
+    {
+        chosen_places chosen{.sizes = sizes, .placed = sizes};
+        std::vector<char> is_kept(costs->survivors, 0);
+        for (auto const& pipeline : whole) {
+            auto const found = std::lower_bound(chosen.placed.begin(), chosen.placed.end(), pipeline.size);
+            if (found == chosen.placed.end() || *found != pipeline.size) {
+                continue;
+            }
+            chosen.placed.erase(found);
+            chosen.kept.push_back(pipeline);
+            for (auto const survivor : pipeline.survivors) {
+                is_kept[survivor] = 1;
+            }
+        }
+        for (std::size_t survivor = 0; survivor < is_kept.size(); ++survivor) {
+            if (is_kept[survivor] == 0) {
+                chosen.survivors.push_back(survivor);
+            }
+        }
+        return chosen;
+    }
+
     constexpr void place(std::vector<int> const& sizes, seconds step)
     {
-        auto matrix = costs_of_places(*costs, *ready, sizes);
-        auto found = cheapest_matching(matrix);
-        bytes const moved{to_assignment(found, matrix).cost};
-        work += std::int64_t{problem->ranks} * problem->ranks * problem->ranks;
-        if (auto const cost = price(step, moved); cost < to_beat) {
+        auto chosen = without_kept(sizes);
+        chosen.matrix = costs_of_places(*costs, *ready, chosen.placed, chosen.survivors);
+        chosen.places = cheapest_matching(chosen.matrix);
+        chosen.step = step;
+        chosen.moved = bytes{to_assignment(chosen.places, chosen.matrix).cost};
+        auto const placed = static_cast<std::int64_t>(chosen.survivors.size());
+        work += placed * placed * placed;
+        if (auto const cost = price(step, chosen.moved); cost < to_beat) {
             to_beat = cost;
-            best = {sizes, step, moved, cost, std::move(found), std::move(matrix)};
+            best = std::move(chosen);
         }
     }
 

@@ -50,6 +50,14 @@ constexpr std::vector<rank_holdings const*> available(array_view<pipeline_instan
     return result;
 }
 
+/// Where a rank is among some that ascend; their number when it is not there.
+template <class OnlyWhenCalled = void>
+constexpr std::size_t index_of(array_view<rank_holdings const* const> by_rank, rank_id rank)
+{
+    auto const found = std::partition_point(by_rank.begin(), by_rank.end(), [&](rank_holdings const* holds) { return holds->rank < rank; });
+    return found != by_rank.end() && (*found)->rank == rank ? static_cast<std::size_t>(found - by_rank.begin()) : by_rank.size();
+}
+
 /// The survivors of each pipeline, with ranks that waited in the places of those that are gone.
 template <class OnlyWhenCalled = void>
 constexpr rank_groups refilled(array_view<pipeline_instance const> before, array_view<rank_holdings const* const> survivors)
@@ -62,11 +70,9 @@ constexpr rank_groups refilled(array_view<pipeline_instance const> before, array
         wanted.push_back(0);
         for (auto const rank : ranks_of(pipeline)) {
             ++wanted.back();
-            for (std::size_t i = 0; i < survivors.size(); ++i) {
-                if (survivors[i]->rank == rank) {
-                    groups.back().push_back(rank);
-                    waits[i] = 0;
-                }
+            if (auto const i = index_of(survivors, rank); i < survivors.size()) {
+                groups.back().push_back(rank);
+                waits[i] = 0;
             }
         }
     }
@@ -81,20 +87,36 @@ constexpr rank_groups refilled(array_view<pipeline_instance const> before, array
     return groups;
 }
 
-/// True when the group is this pipeline, all of it.
+/// Finds pipelines by all of their ranks, of which no two have one in common.
 template <class OnlyWhenCalled = void>
-constexpr bool is_whole(std::vector<rank_id> const& group, pipeline_instance const& pipeline)
-{
-    return ranks_of(pipeline) == group;
-}
+class pipelines_by_ranks {
+public:
+    /// @param pipelines outlive this
+    constexpr explicit pipelines_by_ranks(array_view<pipeline_instance const> pipelines) : pipelines_{pipelines}, places_{places_in(pipelines)} {}
+
+    /// The one of exactly these ranks, in this order; null when there is none.
+    constexpr pipeline_instance const* find(std::vector<rank_id> const& ranks) const
+    {
+        for (auto const& place : places_of(places_, ranks.front())) {
+            if (ranks_of(pipelines_[place.pipeline]) == ranks) {
+                return &pipelines_[place.pipeline];
+            }
+        }
+        return nullptr;
+    }
+
+private:
+    array_view<pipeline_instance const> pipelines_;
+    std::vector<rank_place> places_;
+};
 
 /// What the ranks of a pipeline miss where they are.
 template <class OnlyWhenCalled = void>
 constexpr bytes missing_in(pipeline_instance const& pipeline, array_view<rank_holdings const* const> by_rank, place_costs const& costs)
 {
     bytes sum;
-    for (std::size_t i = 0; i < by_rank.size(); ++i) {
-        sum += bytes{costs.of(i, layers_of(pipeline, by_rank[i]->rank))};
+    for (auto const rank : ranks_of(pipeline)) {
+        sum += bytes{costs.of(index_of(by_rank, rank), layers_of(pipeline, rank))};
     }
     return sum;
 }
@@ -105,13 +127,10 @@ constexpr pipeline_instance placed(std::vector<rank_id> const& group, array_view
                                    template_value const& shape)
 {
     std::vector<std::size_t> columns;
-    for (std::size_t i = 0; i < by_rank.size(); ++i) {
-        for (auto const rank : group) {
-            if (by_rank[i]->rank == rank) {
-                columns.push_back(i);
-            }
-        }
+    for (auto const rank : group) {
+        columns.push_back(index_of(by_rank, rank));
     }
+    std::sort(columns.begin(), columns.end());
     auto const n = static_cast<int>(columns.size());
     assignment_costs matrix{n, n, {}};
     for (auto const& layers : layers_by_position(shape)) {

@@ -197,3 +197,44 @@ TEST_CASE("repair: as many pipelines as a full rebuild")
     }
     CHECK(local > 100);
 }
+
+TEST_CASE("repair: of many ranks, only those that have to move are placed")
+{
+    auto const model = make_job(6);
+    auto const ready = plan_templates(model.times, {2, 3});
+    recomposition_request const request{.failures = 1, .microbatches = 4000};
+    std::vector<int> sizes(100, 2);
+    sizes.insert(sizes.end(), 150, 3);
+    auto const before = pipelines_of(ready, sizes);
+    auto const holdings = survivors_of(ready, sizes, std::vector<int>(sizes.size(), 0));
+    for (auto const& lost : {std::vector{7}, std::vector{500}, std::vector{0, 1, 649}, std::vector{3, 4, 300, 301, 302, 400}}) {
+        std::vector<rank_holdings> survivors;
+        for (auto const& holds : holdings) {
+            if (std::find(lost.begin(), lost.end(), holds.rank.value) == lost.end()) {
+                survivors.push_back(holds);
+            }
+        }
+        auto const next = repair(before, survivors, ready, model.tensors, request, {.redo_step = true});
+        REQUIRE(next);
+        std::vector<rank_id> placed = next->spares;
+        std::size_t same = 0;
+        for (auto const& pipeline : next->pipelines) {
+            auto const ranks = ranks_of(pipeline);
+            placed.insert(placed.end(), ranks.begin(), ranks.end());
+            same += std::count(before.begin(), before.end(), pipeline) > 0 ? 1U : 0U;
+            CHECK(pipeline == make_instance(template_of_size(ready, static_cast<int>(ranks.size())), ranks));
+        }
+        std::sort(placed.begin(), placed.end());
+        std::vector<rank_id> all;
+        for (auto const& holds : survivors) {
+            all.push_back(holds.rank);
+        }
+        CHECK(placed == all);
+        CHECK(std::is_sorted(next->pipelines.begin(), next->pipelines.end(), [](auto const& a, auto const& b) { return a.stages.size() < b.stages.size(); }));
+        CHECK(same >= before.size() - 3 * lost.size() - 2);
+        auto const quickest = instantiate(ready, {static_cast<int>(survivors.size()), request.failures, request.microbatches});
+        REQUIRE(quickest);
+        CHECK(next->time >= quickest->time);
+        CHECK(next->time <= quickest->time * 1.05);
+    }
+}
