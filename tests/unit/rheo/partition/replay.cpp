@@ -92,3 +92,30 @@ TEST_CASE("replay: a row that runs ahead of the others is followed")
         CHECK(replayed(times) == by_timeline(p, times));
     }
 }
+
+TEST_CASE("replay: inputs from several blocks before")
+{
+    std::mt19937 random{3};
+    std::size_t longest = 0;
+    for (auto const schedule : schedule_families()) {
+        for (int const ranks : {3, 5, 6, 8}) {
+            auto const shape = on_slices(schedule, {.ranks = ranks, .microbatches = 96}, 0);
+            if (error_of(schedule, shape) != shape_error::none) {
+                continue;
+            }
+            auto const p = make_program(schedule, shape);
+            detail::replay replayed{p};
+            longest = std::max(longest, replayed.cycle().lookback);
+            for (int i = 0; replayed.cycle().lookback > 1 && i < 300; ++i) {
+                stages times(static_cast<std::size_t>(stages_per_copy(p)));
+                for (auto& t : times) {  // long messages, so that rows run apart for some blocks before one waits for another
+                    t = {1 + static_cast<std::int64_t>(random() % 3), 2 + static_cast<std::int64_t>(random() % 3), static_cast<std::int64_t>(random() % 20),
+                         static_cast<std::int64_t>(random() % 20)};
+                }
+                INFO(std::string{name_of(schedule)} << " of " << ranks << " ranks, case " << i);
+                REQUIRE(replayed(times) == by_timeline(p, times));
+            }
+        }
+    }
+    CHECK(longest > 1);
+}

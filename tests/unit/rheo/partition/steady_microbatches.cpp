@@ -61,7 +61,7 @@ TEST_CASE("steady_microbatches: a longer step holds no more")
     CHECK(steady_microbatches(one_f_one_b{}, 20, many) == 160);
 }
 
-TEST_CASE("steady_microbatches: the line of a template goes through the makespans of longer steps")
+TEST_CASE("steady_microbatches: longer steps are on the line")
 {
     auto const prices = prices_of(12);
     for (auto const schedule : {any_schedule{one_f_one_b{}}, any_schedule{zb_h1{}}}) {
@@ -80,7 +80,7 @@ TEST_CASE("steady_microbatches: the line of a template goes through the makespan
     }
 }
 
-TEST_CASE("steady_microbatches: how many fit is found without programs of thousands")
+TEST_CASE("steady_microbatches: how many of thousands fit")
 {
     auto const prices = prices_of(6);
     std::vector<layer_id> const cuts{layer_id{0}, layer_id{2}, layer_id{4}, layer_id{6}};

@@ -30,7 +30,7 @@ auto what_follows(loss_outcome const& of)
 
 }  // namespace
 
-TEST_CASE("make_forecast: each of the losses that are alike leads to the same")
+TEST_CASE("make_forecast: losses that are alike lead to the same")
 {
     for (int const node_size : {1, 4}) {
         planning_request const request{
@@ -57,7 +57,7 @@ TEST_CASE("make_forecast: each of the losses that are alike leads to the same")
     }
 }
 
-TEST_CASE("make_forecast: of many ranks, some numbers of fewer are looked at")
+TEST_CASE("make_forecast: of many ranks, 1, 2, 4, ... less")
 {
     planning_request const request{.schedule = one_f_one_b{}, .microbatches = 96, .microbatch = {2, 16}, .failures = 1, .min_ranks = 2};
     auto const ranks_looked_at = [&](int ranks) {
