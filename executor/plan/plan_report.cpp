@@ -118,8 +118,8 @@ std::string format_share(plan const& p, rank_id rank, model_description const& m
                        fmt::join(others, ", "));
 }
 
-/// Microbatches of a pipeline, where there are many pipelines.
-constexpr std::size_t most_drawn = 32;
+/// Characters of a drawn line, where there are many pipelines.
+constexpr std::size_t most_drawn = 200;
 
 }  // namespace
 

@@ -106,6 +106,9 @@ std::string after_one_loss(forecast const& f)
 std::string format_sizes(std::vector<pipeline_instance> const& pipelines)
 {
     auto const sizes = sizes_in(pipelines);
+    if (sizes.size() > most_listed && std::count(sizes.begin(), sizes.end(), sizes.front()) == std::ssize(sizes)) {
+        return fmt::format("{} pipelines of {} rank{}", sizes.size(), sizes.front(), plural(sizes.front()));
+    }
     auto const sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
     return fmt::format("{} pipeline{} of {} rank{}", sizes.size(), plural(std::ssize(sizes)), format_sum(sizes), plural(sum));
 }

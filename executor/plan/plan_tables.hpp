@@ -15,7 +15,7 @@
 
 namespace rheo::inline v0 {
 
-/// "2 pipelines of 2 + 3 ranks"
+/// "2 pipelines of 2 + 3 ranks", "1250 pipelines of 8 ranks"
 std::string format_sizes(std::vector<pipeline_instance> const& pipelines);
 
 /// "as modelled", or from which file.

@@ -83,7 +83,7 @@ constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule con
         return fullest_device(prices, p, cuts, devices) <= device_memory ||
                (recompute && fullest_device(prices, with_recomputation(p), cuts, devices) <= device_memory);
     };
-    auto const steady = steady_microbatches(schedule, ranks, most, slices);
+    auto const steady = steady_microbatches<OnlyWhenCalled>(schedule, ranks, most, slices);  // dependent, or it is instantiated here already
     if (steady < most && possible(steady) && fits_in(steady)) {
         return most;
     }

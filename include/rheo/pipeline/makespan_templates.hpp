@@ -72,7 +72,7 @@ constexpr schedule_shape shape_of(any_schedule schedule, int ranks, int microbat
 template <class OnlyWhenCalled = void>
 constexpr int microbatches_to_cut_for(any_schedule schedule, int ranks, int devices, makespan_templates_request const& request)
 {
-    for (int m = steady_microbatches(schedule, devices, request.microbatches, request.slices); m <= request.most_microbatches; ++m) {
+    for (int m = steady_microbatches<OnlyWhenCalled>(schedule, devices, request.microbatches, request.slices); m <= request.most_microbatches; ++m) {
         if (error_of(schedule, shape_of(schedule, ranks, m, request)) == shape_error::none) {
             return m;
         }
@@ -121,7 +121,7 @@ namespace detail {
 template <class OnlyWhenCalled = void>
 constexpr makespan_template make_makespan_template(stage_prices const& prices, makespan_templates_request const& request, any_schedule schedule, int nodes)
 {
-    auto const microbatches = microbatches_to_cut_for(schedule, nodes, nodes * prices.devices_per_node(), request);
+    auto const microbatches = microbatches_to_cut_for<OnlyWhenCalled>(schedule, nodes, nodes * prices.devices_per_node(), request);
     makespan_template made{nodes, optimal_makespan(prices, {schedule, nodes, microbatches, request.device_memory, request.effort, request.slices}), schedule,
                            microbatches};
     bool const again = !made.split && request.recompute && request.device_memory;

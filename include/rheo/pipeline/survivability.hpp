@@ -66,14 +66,17 @@ constexpr void insert_once(std::vector<Id>& list, Id value)
 }  // namespace detail
 
 /// What the holders can lose. `nodes` says where each of them is; without any, a node is a rank.
-/// @pre a node for every rank, or none; each tensor has a holder. Cost: tensors x ranks x layers.
+/// @pre a node for every rank, or none; each tensor has a holder. Cost: tensors x ranks x layers; tensors behind one of the same layers are free.
 template <class OnlyWhenCalled = void>
 constexpr survivability survivability_of(array_view<rank_holdings const> ranks, array_view<tensor_bytes const> tensors, array_view<node_id const> nodes = {})
 {
     expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
     survivability result{static_cast<int>(ranks.size()), static_cast<int>(ranks.size()), {}, {}};
-    for (auto const& tensor : tensors) {
-        auto const holders = detail::holders_of(tensor, ranks);
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        if (t > 0 && tensors[t].layers == tensors[t - 1].layers) {  // most tensors of a layer are alike
+            continue;
+        }
+        auto const holders = detail::holders_of(tensors[t], ranks);
         expects(!holders.empty(), "a tensor without a holder is lost already");
         std::vector<node_id> places;
         for (auto const h : holders) {

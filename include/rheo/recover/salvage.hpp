@@ -106,24 +106,20 @@ std::vector<rank_holdings> holdings_after(salvage_request const& of)
     }
     auto cells = cells_by_rank(of.pipelines, ranks, of.cells_per_layer, of.optimizer == nullptr ? optimizer_cells{} : *of.optimizer);
     std::vector<rank_holdings> after;
-    std::vector<char> here(static_cast<std::size_t>(of.layers), 0);
+    std::vector<std::vector<use_id>> uses_of(static_cast<std::size_t>(of.layers));
+    for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
+        uses_of[at(of.state->uses[u].layer)].push_back(use_id{static_cast<std::int32_t>(u)});
+    }
     for (auto const& before : of.holdings) {
         rank_holdings holds{before.rank, before.version, std::move(cells[after.size()]), {}};
-        std::fill(here.begin(), here.end(), char{0});
+        std::vector<use_id> mine;
         for (auto const layer : holds.layers) {
-            here[at(layer)] = 1;
+            mine.insert(mine.end(), uses_of[at(layer)].begin(), uses_of[at(layer)].end());
         }
-        for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
-            use_holding mine{use_id{static_cast<std::int32_t>(u)}, {}};
-            if (here[at(of.state->uses[u].layer)] == 0) {
-                continue;
-            }
-            for (auto const& use : before.uses) {
-                if (use.use == mine.use) {
-                    mine.done = use.done;
-                }
-            }
-            holds.uses.push_back(std::move(mine));
+        std::sort(mine.begin(), mine.end());
+        for (auto const id : mine) {
+            auto const held = std::find_if(before.uses.begin(), before.uses.end(), [&](use_holding const& use) { return use.use == id; });
+            holds.uses.push_back({id, held != before.uses.end() ? held->done : microbatch_set{}});
         }
         after.push_back(std::move(holds));
     }

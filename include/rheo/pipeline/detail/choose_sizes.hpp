@@ -68,19 +68,23 @@ constexpr size_table tabulate(size_problem const& problem, std::int64_t deadline
         table.done.push_back(done == 0 && !problem.idle_allowed ? not_possible : done);
     }
     table.most_done[0][0] = 0;
-    std::vector<std::int64_t> from(ranks + 1, 0);  // what the pipelines before the last one do
+    auto const add = [&](std::vector<std::int64_t> const& from, std::vector<std::int64_t>& row) {  // one more pipeline, size by size
+        for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
+            auto const n = static_cast<std::size_t>(problem.sizes[i]);
+            auto const done = table.done[i];
+            for (std::size_t r = n; done >= 0 && r <= ranks; ++r) {
+                row[r] = std::max(row[r], from[r - n] + done);
+            }
+        }
+    };
     for (std::size_t j = 1; j <= rows; ++j) {
         auto& row = table.most_done[j];
-        from = table.most_done[j - 1];
-        for (std::size_t r = 1; r <= ranks; ++r) {
-            auto best = not_possible;
-            for (std::size_t i = 0; i < problem.sizes.size() && problem.sizes[i] <= static_cast<int>(r); ++i) {
-                best = std::max(best, from[r - static_cast<std::size_t>(problem.sizes[i])] + table.done[i]);
-            }
-            row[r] = best < 0 ? not_possible : best;
-            if (open && j == rows) {
-                from[r] = std::max(from[r], row[r]);
-            }
+        add(table.most_done[j - 1], row);
+        if (open && j == rows) {
+            add(row, row);  // and any more: it looks at what it has just written
+        }
+        for (auto& done : row) {
+            done = done < 0 ? not_possible : done;
         }
     }
     return table;

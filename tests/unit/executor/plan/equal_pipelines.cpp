@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "executor/plan/plan_report.hpp"
+#include "executor/plan/plan_tables.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/planner/make_forecast.hpp"
 #include "rheo/planner/make_plan.hpp"
@@ -30,6 +31,25 @@ TEST_CASE("equal_pipelines: long lists are written by their runs")
         odd.push_back(2 * i + 1);
     }
     CHECK(format_numbers(odd) == "1, 3, 5, 7, 9, 11, 13, ... 59");
+}
+
+TEST_CASE("equal_pipelines: sizes of pipelines")
+{
+    auto const sizes_of = [](std::vector<int> const& sizes) {
+        std::vector<pipeline_instance> pipelines;
+        rank_id next{0};
+        for (auto const size : sizes) {
+            pipelines.push_back({{layer_id{0}, layer_id{1}}, {}});
+            for (int s = 0; s < size; ++s, ++next) {
+                pipelines.back().stages.push_back({next});
+            }
+        }
+        return format_sizes(pipelines);
+    };
+    CHECK(sizes_of({3, 2}) == "2 pipelines of 3 + 2 ranks");
+    CHECK(sizes_of(std::vector(12, 2)) == "12 pipelines of 2 ranks");
+    CHECK(sizes_of(std::vector(12, 1)) == "12 pipelines of 1 rank");
+    CHECK(sizes_of({2, 2, 2, 2, 2, 2, 2, 2, 3}) == "9 pipelines of 8 x 2 + 3 ranks");
 }
 
 TEST_CASE("equal_pipelines: a plan of many ranks fits a screen")

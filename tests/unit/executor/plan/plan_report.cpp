@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/plan/equal_pipelines.hpp"
 #include "executor/plan/forecast_json.hpp"
 #include "executor/plan/plan_file.hpp"
 #include "executor/plan/planning.hpp"
@@ -378,8 +379,8 @@ TEST_CASE("plan_report: columns stay separate")
         INFO(numbers[n + 1]);
         REQUIRE(cells.size() >= 4);
         CHECK(cells[0] == std::to_string(13 - n));
-        CHECK(cells[1] == fmt::format("{}", fmt::join(what.instantiations[n]->sizes, " + ")));
-        CHECK(cells[2] == fmt::format("{}", fmt::join(what.instantiations[n]->shares, " + ")));
+        CHECK(cells[1] == format_sum(what.instantiations[n]->sizes));
+        CHECK(cells[2] == format_sum(what.instantiations[n]->shares));
         CHECK(cells[3] == fmt::format("{:.3f} ms", what.instantiations[n]->time.count * 1e3));
     }
     CHECK(what.instantiations.back()->time > seconds{1000});
@@ -390,7 +391,7 @@ TEST_CASE("plan_report: columns stay separate")
         INFO(losses[r + 1]);
         REQUIRE(cells.size() >= 5);
         CHECK(cells[0] == fmt::format("rank {}", r));
-        CHECK(cells[2] == fmt::format("{}", fmt::join(what.ranks[r].next.shares, " + ")));
+        CHECK(cells[2] == format_sum(what.ranks[r].next.shares));
         CHECK(cells[3] == fmt::format("{:.3f} ms", what.ranks[r].step->count * 1e3));
         CHECK(cells[4] == fmt::format("{:.2f} MiB", in_mebibytes(what.ranks[r].next.copies.certificate.moved.value)));
     }
