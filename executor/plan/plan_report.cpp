@@ -134,8 +134,9 @@ std::string drawing_of(plan const& p)
         auto const schedule = schedule_of(p, i);
         text += fmt::format("pipeline {}{}{}\n", i, kind.size() == 1 ? "" : fmt::format(", and {} like it", kind.size() - 1),
                             schedule.error.empty() ? "" : fmt::format(": {}", name_of(schedule)));
-        text += p.pipelines.size() > most_listed && p.work[i].size() > most_drawn ? fmt::format("  {} microbatches are too many to draw\n", p.work[i].size())
-                                                                                  : draw(schedule.compute);
+        auto const drawn = draw(schedule.compute);
+        bool const fits = p.pipelines.size() <= most_listed || drawn.find('\n') <= most_drawn;
+        text += fits ? drawn : fmt::format("  {} microbatches are too many to draw\n", p.work[i].size());
     }
     return text;
 }

@@ -125,7 +125,7 @@ constexpr bool look_back(replay_cycle& cycle, std::vector<replay_step> const& st
 template <class OnlyWhenCalled = void>
 constexpr replay_cycle find_cycle(std::vector<replay_step> const& steps, std::size_t slots, std::size_t items, std::size_t slices)
 {
-    for (std::size_t const each : {1, 2, 4}) {
+    for (auto const each : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
         auto const block = each * slices;
         if (block == 0 || items < 8 * block) {
             break;
