@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What planning a job of thousands of ranks takes: the plan that it begins with, what ranks keep to replan with, the decision after a loss with salvage and
-// copies, and all that `rheo plan` shows.
+// copies, and all that `rheo plan` shows; and the makespan of a long step, which the search for cuts asks for thousands of times.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "rheo/model/gpt.hpp"
+#include "rheo/partition/detail/replay.hpp"
 #include "rheo/planner/make_forecast.hpp"
 #include "rheo/planner/make_plan.hpp"
 #include "rheo/planner/make_replanning.hpp"
+#include "rheo/schedule/check/timeline.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
 
 namespace {
@@ -68,6 +71,43 @@ void forecast_of_a_job(benchmark::State& state)
     }
 }
 BENCHMARK(forecast_of_a_job)->Apply(sizes)->Unit(benchmark::kMillisecond);
+
+/// Stages of 1F1B, each with times of its own, and 1,024 microbatches.
+struct long_step {
+    explicit long_step(benchmark::State const& state) : stages{static_cast<int>(state.range(0))}
+    {
+        for (int s = 0; s < stages; ++s) {
+            times.push_back({1000 + 200 * (s * 7 % 5), 2000 + 400 * (s * 3 % 5), 10, 10});
+            auto const& t = times.back();
+            auto const time = [](std::int64_t count) { return nanoseconds(static_cast<double>(count)); };
+            costs.push_back({time(t.forward), time(t.backward), time(t.backward / 2), time(t.backward / 2), time(10), time(10)});
+        }
+    }
+
+    int stages;
+    program p = make_program(one_f_one_b{}, {.ranks = stages, .microbatches = 1024});
+    std::vector<detail::stage_times> times{};
+    stage_costs costs{};
+};
+
+void makespan_by_replay(benchmark::State& state)
+{
+    long_step const step{state};
+    detail::replay replayed{step.p};
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(replayed(step.times));
+    }
+}
+BENCHMARK(makespan_by_replay)->Arg(8)->Arg(24)->Arg(48)->Unit(benchmark::kMicrosecond);
+
+void makespan_by_timeline(benchmark::State& state)
+{
+    long_step const step{state};
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(makespan(step.p, step.costs));
+    }
+}
+BENCHMARK(makespan_by_timeline)->Arg(8)->Arg(24)->Arg(48)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 

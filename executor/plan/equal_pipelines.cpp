@@ -60,34 +60,19 @@ memory_parts const& memory_of(std::span<rank_memory const> memory, rank_id rank)
 
 std::vector<std::vector<std::size_t>> kinds_of_pipelines(plan const& p, std::span<rank_memory const> memory)
 {
-    using of_stages = std::vector<std::vector<int>>;
-    using shape =
-        std::tuple<std::vector<layer_id>, of_stages, of_stages, std::size_t, std::vector<bool>, std::vector<std::vector<recompute_level>>, std::vector<bytes>>;
+    using kind = std::tuple<std::vector<int>, std::size_t, std::vector<bool>, std::vector<std::vector<recompute_level>>, std::vector<bytes>>;
     std::vector<std::vector<std::size_t>> kinds;
-    std::map<shape, std::size_t> seen;
+    std::map<kind, std::size_t> seen;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         auto const& pipeline = p.pipelines[i];
-        auto const first = pipeline.stages.front().front().value;
-        std::vector<std::vector<int>> stages;
-        for (auto const& group : pipeline.stages) {
-            stages.emplace_back();
-            for (auto const rank : group) {
-                stages.back().push_back(rank.value - first);
-            }
-        }
         auto const& levels = p.recompute.levels;
         std::vector<bytes> needed;
         for (auto const rank : memory.empty() ? std::vector<rank_id>{} : ranks_of(pipeline)) {
             needed.push_back(needed_bytes(memory_of(memory, rank)));
         }
-        shape kind{pipeline.cuts,
-                   stages,
-                   pipeline.shares,
-                   p.work[i].size(),
-                   p.recompute.stages.empty() ? std::vector<bool>{} : recomputed_stages(p, i),
-                   i < levels.size() ? levels[i] : std::vector<std::vector<recompute_level>>{},
-                   needed};
-        auto const [place, is_new] = seen.emplace(std::move(kind), kinds.size());
+        kind of{kind_of(pipeline), p.work[i].size(), p.recompute.stages.empty() ? std::vector<bool>{} : recomputed_stages(p, i),
+                i < levels.size() ? levels[i] : std::vector<std::vector<recompute_level>>{}, needed};
+        auto const [place, is_new] = seen.emplace(std::move(of), kinds.size());
         if (is_new || p.pipelines.size() <= most_listed) {
             kinds.push_back({i});
         } else {

@@ -69,7 +69,8 @@ constexpr bytes fullest_device(stage_prices const& prices, program const& p, arr
 /// How many microbatches, and any number below, a pipeline with these cuts can run in a step on devices of so much memory, at most
 /// `most`; 0: not even one. Numbers that the schedule cannot have are passed over. Found by bisection where a further microbatch
 /// never lowers what is in flight (peaks_grow), else by looking at one after the other; more than make a steady step (steady_microbatches.hpp) fit
-/// if those do. @pre most >= 1. Cost: that of about log2(most) programs, or of so many as fit. @param recompute all stages may recompute activations; programs are not on a grid of slices then
+/// if those do. @pre most >= 1. Cost: that of about log2(most) programs, or of so many as fit.
+/// @param recompute all stages may recompute activations; programs are not on a grid of slices then
 /// @param slices of sequences, for families that cut them; 0: their own choice
 template <class OnlyWhenCalled = void>
 constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule const& schedule, array_view<layer_id const> cuts, array_view<int const> devices,
@@ -84,11 +85,11 @@ constexpr int microbatches_that_fit(stage_prices const& prices, any_schedule con
                (recompute && fullest_device(prices, with_recomputation(p), cuts, devices) <= device_memory);
     };
     auto const steady = steady_microbatches<OnlyWhenCalled>(schedule, ranks, most, slices);  // dependent, or it is instantiated here already
-    if (steady < most && possible(steady) && fits_in(steady)) {
+    if (steady < most && fits_in(steady)) {
         return most;
     }
     int fits = 0;
-    int beyond = std::min(steady, most) + 1;
+    int beyond = steady + 1;
     if (!schedule->peaks_grow) {
         for (int m = 1; m < beyond; ++m) {
             if (possible(m)) {

@@ -4,6 +4,7 @@
 // How many microbatches tell everything of a step of any more. A pipeline fills, runs in a steady rhythm, and drains: beyond some microbatches a rank
 // a further one adds the slowest stage's time and holds nothing more. So cuts and memory of a step of thousands are found on a step of some.
 
+#include <algorithm>
 #include <vector>
 
 #include "rheo/schedule/check/activations.hpp"
@@ -41,7 +42,7 @@ constexpr int steady_microbatches(any_schedule const& schedule, int ranks, int m
     expects(ranks >= 1 && microbatches >= 1, "a step has ranks and microbatches");
     auto const shape_of = [&](int m) { return on_slices(schedule, {.ranks = ranks, .microbatches = m}, slices); };
     auto const possible = [&](int m) { return error_of(schedule, shape_of(m)) == shape_error::none; };
-    auto const least = steady_microbatches_of_a_rank * ranks > fewest_steady_microbatches ? steady_microbatches_of_a_rank * ranks : fewest_steady_microbatches;
+    auto const least = std::max(fewest_steady_microbatches, steady_microbatches_of_a_rank * ranks);
     for (int m = least; schedule->peaks_grow && m < microbatches && m < least + least / 2; ++m) {
         if (possible(m) && possible(2 * m)) {
             auto const held = detail::most_held(make_program(schedule, shape_of(m)));

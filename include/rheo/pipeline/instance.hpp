@@ -167,6 +167,27 @@ constexpr array_view<rank_place const> places_of(array_view<rank_place const> pl
     return places.subspan(static_cast<std::size_t>(first - places.begin()), static_cast<std::size_t>(last - first));
 }
 
+/// Equal for pipelines that differ by the numbers of their ranks alone, all by as many.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<int> kind_of(pipeline_instance const& pipeline)
+{
+    std::vector<int> kind{static_cast<int>(pipeline.cuts.size()), static_cast<int>(pipeline.stages.size())};
+    auto const first = pipeline.stages.front().front().value;
+    for (auto const cut : pipeline.cuts) {
+        kind.push_back(cut.value);
+    }
+    for (auto const& group : pipeline.stages) {
+        kind.push_back(static_cast<int>(group.size()));
+        for (auto const rank : group) {
+            kind.push_back(rank.value - first);
+        }
+    }
+    for (auto const& shares : pipeline.shares) {
+        kind.insert(kind.end(), shares.begin(), shares.end());
+    }
+    return kind;
+}
+
 /// How many layers the spans have together.
 constexpr int layer_count(array_view<layer_span const> spans)
 {

@@ -57,9 +57,9 @@ constexpr result<recomposition> repaired_locally(repair_problem const& p, array_
     }
     std::sort(groups.begin(), groups.end(), [](auto const& a, auto const& b) { return a.size() != b.size() ? a.size() < b.size() : a.front() < b.front(); });
     recomposition answer;
-    pipelines_by_ranks const known{before};
+    auto const places = places_in(before);
     for (auto const& group : groups) {
-        auto const* const kept = known.find(group);
+        auto const* const kept = find_pipeline(before, places, group);
         answer.pipelines.push_back(kept != nullptr ? *kept : placed(group, p.usable, p.costs, template_of_size(ready, static_cast<int>(group.size()))));
         answer.moved += missing_in(answer.pipelines.back(), p.usable, p.costs);
     }

@@ -124,10 +124,6 @@ pair_outcomes outcomes_of_pairs(plan const& p, array_view<rank_id const> ranks, 
     return all;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// What distinguishes the loss of ranks from other losses, but for their numbers: their places, the pipelines around them, and how those lie in nodes.
 template <class OnlyWhenCalled = void>
 std::vector<int> kind_of_loss(array_view<rank_id const> lost, plan const& p, array_view<rank_place const> places, int node_size)
@@ -142,19 +138,8 @@ std::vector<int> kind_of_loss(array_view<rank_id const> lost, plan const& p, arr
         auto const& pipeline = p.pipelines[here[0].pipeline];
         auto const first = pipeline.stages.front().front().value;
         kind.insert(kind.end(), {rank.value - first, first % node_size, first - lost.front().value, static_cast<int>(p.work[here[0].pipeline].size())});
-        for (auto const cut : pipeline.cuts) {
-            kind.push_back(cut.value);
-        }
-        for (auto const& group : pipeline.stages) {
-            kind.push_back(-2);
-            for (auto const member : group) {
-                kind.push_back(member.value - first);
-            }
-        }
-        for (auto const& shares : pipeline.shares) {
-            kind.push_back(-3);
-            kind.insert(kind.end(), shares.begin(), shares.end());
-        }
+        auto const around = kind_of(pipeline);
+        kind.insert(kind.end(), around.begin(), around.end());
     }
     return kind;
 }

@@ -246,7 +246,7 @@ std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, s
 /// The salvage of a step: what stays, what moves, what is missing and who makes it. When layers are lost
 /// only `lost` is filled; without pipelines `missing` besides.
 /// @pre sets of different holders of a use are disjoint; each pipeline has all layers, no rank is in two; with groups holdings are in cells;
-///      a share per pipeline, one of them positive. Cost: O(uses x ranks^2 + uses x microbatches x layers)
+///      a share per pipeline, one of them positive. Cost: O(uses x ranks^2 + uses x microbatches x layers + microbatches x log pipelines)
 template <class OnlyWhenCalled = void>
 salvage_plan salvage(salvage_request const& of)
 {

@@ -28,6 +28,7 @@ struct stage_times {
     std::int64_t send_gradient;
 };
 
+/// Half of a whole backward is its input gradient.
 constexpr std::int64_t time_of_instruction(stage_times const& of, instruction_kind kind)
 {
     switch (kind) {
@@ -50,7 +51,7 @@ public:
             count += row.size();
         }
         steps_.reserve(count);
-        recorder order{&p, this, items, std::vector<std::int8_t>(p.rows.size(), 0), std::vector<std::size_t>(p.rows.size(), 0)};
+        recorder order{&p, this, items};
         auto const sound = interpret<shared_memory>(array_view{&p, 1}, order);
         expects(sound.ok, "a program that hangs has no makespan");
         slots_.resize(2 * p.placement.size() * items.count, 0);
@@ -75,6 +76,7 @@ public:
         return last;
     }
 
+    /// What repeats of the program.
     constexpr replay_cycle const& cycle() const { return cycle_; }
 
 private:
@@ -146,7 +148,8 @@ private:
         return advance;
     }
 
-    /// Runs blocks until as many as their inputs come from have been as late after the one before as each other, and skips the rest.
+    /// Runs blocks until everything of one is later by the same time than in the block before, for as many blocks in succession as inputs come from, and
+    /// skips the rest.
     constexpr void run_blocks(array_view<stage_times const> times)
     {
         std::size_t steady = 0;
@@ -183,8 +186,8 @@ private:
     }
 
     struct recorder : no_observer {
-        constexpr recorder(program const* of, replay* records, item_range items_of, std::vector<std::int8_t> parts, std::vector<std::size_t> places)
-            : p{of}, into{records}, items{items_of}, part{std::move(parts)}, next{std::move(places)}
+        constexpr recorder(program const* of, replay* records, item_range items_of)
+            : p{of}, into{records}, items{items_of}, part(of->rows.size(), 0), next(of->rows.size(), 0)
         {
         }
         program const* p;

@@ -14,7 +14,7 @@
 
 namespace rheo::inline v0::detail {
 
-constexpr std::int32_t no_slot = -1;
+inline constexpr std::int32_t no_slot = -1;
 
 /// One computation of a replay: what it waits for and what its end makes known, by their places in the table of times.
 struct replay_step {

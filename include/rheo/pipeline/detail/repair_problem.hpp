@@ -87,28 +87,18 @@ constexpr rank_groups refilled(array_view<pipeline_instance const> before, array
     return groups;
 }
 
-/// Finds pipelines by all of their ranks, of which no two have one in common.
+/// The pipeline of exactly these ranks, in this order; null when there is none. @param places places_in of the pipelines
 template <class OnlyWhenCalled = void>
-class pipelines_by_ranks {
-public:
-    /// @param pipelines outlive this
-    constexpr explicit pipelines_by_ranks(array_view<pipeline_instance const> pipelines) : pipelines_{pipelines}, places_{places_in(pipelines)} {}
-
-    /// The one of exactly these ranks, in this order; null when there is none.
-    constexpr pipeline_instance const* find(std::vector<rank_id> const& ranks) const
-    {
-        for (auto const& place : places_of(places_, ranks.front())) {
-            if (ranks_of(pipelines_[place.pipeline]) == ranks) {
-                return &pipelines_[place.pipeline];
-            }
+constexpr pipeline_instance const* find_pipeline(array_view<pipeline_instance const> pipelines, array_view<rank_place const> places,
+                                                 std::vector<rank_id> const& ranks)
+{
+    for (auto const& place : places_of(places, ranks.front())) {
+        if (ranks_of(pipelines[place.pipeline]) == ranks) {
+            return &pipelines[place.pipeline];
         }
-        return nullptr;
     }
-
-private:
-    array_view<pipeline_instance const> pipelines_;
-    std::vector<rank_place> places_;
-};
+    return nullptr;
+}
 
 /// What the ranks of a pipeline miss where they are.
 template <class OnlyWhenCalled = void>
