@@ -121,7 +121,9 @@ void measure(bench_run const& run, redistribution const& moved, std::vector<way>
 {
     plain_messages plain{run, moved};
     gather_and_scatter by_one{run, moved};
-    std::vector<way> ways{{"rheo::reshard", [&] { reshard(MPI_COMM_WORLD, moved.plan, moved.held, moved.wanted, run.options); }}};
+    prepared_reshard prepared{MPI_COMM_WORLD, moved.plan, moved.held, moved.wanted, run.options};
+    std::vector<way> ways{{"rheo::reshard", [&] { reshard(MPI_COMM_WORLD, moved.plan, moved.held, moved.wanted, run.options); }},
+                          {"rheo::prepared_reshard", [&] { prepared.run(); }}};
     ways.insert(ways.end(), more.begin(), more.end());
     ways.push_back({"gather and scatter", [&] { by_one(); }});
     ways.push_back({"plain messages", [&] { plain(); }});

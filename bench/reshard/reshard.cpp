@@ -61,8 +61,10 @@ void measure_local(bench_run const& run, std::int64_t n)
     held_array const held{tensor_id{0}, tensor_role::parameter, box, have.data(), dtype::f32, {n + 16, 1}};
     wanted_array const wanted{tensor_id{0}, tensor_role::parameter, box, get.data(), dtype::f32};
     std::vector<float> out(rows * row, 3.0F);
+    prepared_reshard prepared{MPI_COMM_WORLD, *plan, {&held, 1}, {&wanted, 1}, run.options};
     compare(run, "local part", static_cast<double>(get.size() * sizeof(float)) * run.ranks,
             {{"rheo::reshard", [&] { reshard(MPI_COMM_WORLD, *plan, {&held, 1}, {&wanted, 1}, run.options); }},
+             {"rheo::prepared_reshard", [&] { prepared.run(); }},
              {"memcpy", [&] { std::memcpy(get.data(), out.data(), get.size() * sizeof(float)); }}});
 }
 

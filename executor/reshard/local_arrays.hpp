@@ -3,6 +3,7 @@
 
 // The arrays of this rank by tensor, role and place: which of them hold the elements of a box, and where in memory.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -50,8 +51,12 @@ public:
 
 private:
     struct same_role {
-        std::vector<local_array> arrays;  ///< ascending by box
-        std::int64_t longest = 0;         ///< in the first dimension
+        std::vector<local_array> arrays;        ///< ascending by box
+        std::array<std::int64_t, 2> longest{};  ///< in the first two dimensions
+
+        /// Calls use(array) for those that have an element of the box.
+        template <class Use>
+        void for_each_meeting(nd_box const& box, Use const& use) const;
     };
     std::map<std::pair<tensor_id, tensor_role>, same_role> roles_;
 };

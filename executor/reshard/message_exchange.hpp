@@ -1,11 +1,11 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// All messages of one round between this rank and its peers. What goes to a peer is one stream of bytes, cut into messages of some MiB. Of those in
-// buffers two are under way at a time: one is packed or unpacked while the other travels, and no rank needs memory for more. A message whose bytes are
-// one run of the user's memory is sent or received there; one of long rows, too, by a datatype that describes them, so that the MPI copies each byte as
-// often as in a message without gaps. Many of these are under way, so that a rank that gets a core has work for long. Each end decides that for itself.
-// MPI keeps the messages of a pair in order, so one tag is enough.
+// All messages of one round between this rank and its peers. What goes to a peer is one stream of bytes, cut into messages. Of those in buffers
+// four are under way at a time: some are packed or unpacked while others travel, and no rank needs memory for more. A message whose bytes are
+// one run of the user's memory is sent or received there. Many of these are under way, so that a rank that gets a core has work for long. Each end
+// decides that for itself. MPI keeps the messages of a pair in order, so one tag is enough. Rows are packed here, not by an
+// MPI datatype: for rows of some KiB these were no faster with Open MPI 5.0, for shorter ones half as fast, and a quarter with MPICH 4.0 (bench_reshard).
 //
 // Where addends are added, a message that came too early waits in its buffer, and its stream with it, until those of lower ranks have been
 // added. The stream of the lowest rank never waits, so all of them end; no memory is needed beyond the buffers of the streams.
@@ -65,10 +65,12 @@ using box_observer = std::function<void(packed_box const& box, std::byte const* 
 
 class message_exchange {
 public:
+    static constexpr std::size_t buffered = 4;  ///< messages of a peer, each way, that are in buffers at a time
+
     /// @param copy_rows empty: host memory, in which messages may also be sent and received directly
     /// @param observe if any, it sees each box, in the order of the stream where it is sent
-    message_exchange(message_transport& transport, row_copier const& copy_rows, box_observer observe = {})
-        : transport_{transport}, copy_rows_{copy_rows}, observe_{std::move(observe)}
+    message_exchange(message_transport& transport, row_copier const& copy_rows, box_observer observe = {}, row_stores stores = row_stores::cached)
+        : transport_{transport}, copy_rows_{copy_rows}, observe_{std::move(observe)}, stores_{stores}
     {
     }
     message_exchange(message_exchange const&) = delete;
@@ -80,8 +82,7 @@ public:
              std::function<void()> const& posted = {});
 
 private:
-    static constexpr std::size_t buffered = 2;  ///< messages of a peer, each way, that are in buffers at a time
-    static constexpr std::size_t depth = 32;    ///< that are under way at a time, with those that need none
+    static constexpr std::size_t depth = 32;  ///< messages of a peer, each way, that are under way at a time, with those that need no buffer
 
     struct slot {
         std::byte* buffer = nullptr;
@@ -97,9 +98,9 @@ private:
         local_copy const* local = nullptr;
     };
 
-    bool goes_in_place(packed_message const& message, bool outgoing) const;
-    bool start_next(std::size_t s);  ///< the next message of a stream, if there is one and a slot for it
-    void start_all(std::size_t s);   ///< as many as there are slots for
+    bool goes_in_place(packed_message const& message) const;  ///< it is one run of memory at this end
+    bool start_next(std::size_t s);                           ///< the next message of a stream, if there is one and a slot for it
+    void start_all(std::size_t s);                            ///< as many as there are slots for
     void start_sends();
     void start_in_place(std::size_t k);
     void start(std::size_t k);
@@ -114,6 +115,7 @@ private:
     message_transport& transport_;
     row_copier const& copy_rows_;
     box_observer observe_;
+    row_stores stores_;
     std::vector<message_stream> const* outgoing_ = nullptr;
     std::vector<message_stream> const* incoming_ = nullptr;
     std::vector<std::size_t> next_;  ///< message of each stream, those that send first

@@ -39,17 +39,6 @@ mpi_transport::~mpi_transport()
 #endif
 }
 
-/// Open MPI copies the rows of a datatype straight into its own buffers, which saves a copy. MPICH 4.0 took four to five times as long for them as for
-/// messages that are packed here (bench_reshard).
-bool mpi_transport::takes_datatypes() const
-{
-#ifdef OPEN_MPI
-    return true;
-#else
-    return false;
-#endif
-}
-
 std::byte* mpi_transport::buffer(std::size_t slot, std::size_t bytes)
 {
     buffers_.resize(std::max(buffers_.size(), slot + 1));
@@ -71,14 +60,14 @@ MPI_Request& mpi_transport::request(std::size_t slot)
     return requests_[slot];
 }
 
-void mpi_transport::send(std::size_t slot, int peer, void const* data, int count, MPI_Datatype type)
+void mpi_transport::send(std::size_t slot, int peer, void const* data, std::size_t bytes)
 {
-    mpi::check(MPI_Isend(data, count, type, peer, stream_tag, comm_.handle(), &request(slot)), "MPI_Isend");
+    mpi::check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, stream_tag, comm_.handle(), &request(slot)), "MPI_Isend");
 }
 
-void mpi_transport::receive(std::size_t slot, int peer, void* data, int count, MPI_Datatype type)
+void mpi_transport::receive(std::size_t slot, int peer, void* data, std::size_t bytes)
 {
-    mpi::check(MPI_Irecv(data, count, type, peer, stream_tag, comm_.handle(), &request(slot)), "MPI_Irecv");
+    mpi::check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, stream_tag, comm_.handle(), &request(slot)), "MPI_Irecv");
 }
 
 std::vector<std::size_t> const& mpi_transport::ended(bool wait)

@@ -21,13 +21,11 @@ public:
     message_transport& operator=(message_transport const&) = delete;
     virtual ~message_transport() = default;
 
-    /// Whether a message may be anything that a datatype describes; else it is consecutive bytes.
-    virtual bool takes_datatypes() const = 0;
     /// Memory of the host for the message of a slot; the same memory until a longer message needs more.
     virtual std::byte* buffer(std::size_t slot, std::size_t bytes) = 0;
     /// @pre nothing is under way in the slot. Messages between two ranks arrive in their order. @throws mpi::peer_lost, mpi::error
-    virtual void send(std::size_t slot, int peer, void const* data, int count, MPI_Datatype type) = 0;
-    virtual void receive(std::size_t slot, int peer, void* data, int count, MPI_Datatype type) = 0;
+    virtual void send(std::size_t slot, int peer, void const* data, std::size_t bytes) = 0;
+    virtual void receive(std::size_t slot, int peer, void* data, std::size_t bytes) = 0;
     /// The slots whose messages have ended since the last call. @param wait until there is one; else this looks once
     /// @return empty after a wait: nothing is under way. @throws mpi::peer_lost, mpi::error
     virtual std::vector<std::size_t> const& ended(bool wait) = 0;
@@ -39,10 +37,9 @@ public:
     explicit mpi_transport(mpi::communicator const& comm) : comm_{comm} {}
     ~mpi_transport() override;
 
-    bool takes_datatypes() const override;
     std::byte* buffer(std::size_t slot, std::size_t bytes) override;
-    void send(std::size_t slot, int peer, void const* data, int count, MPI_Datatype type) override;
-    void receive(std::size_t slot, int peer, void* data, int count, MPI_Datatype type) override;
+    void send(std::size_t slot, int peer, void const* data, std::size_t bytes) override;
+    void receive(std::size_t slot, int peer, void* data, std::size_t bytes) override;
     std::vector<std::size_t> const& ended(bool wait) override;
 
 private:

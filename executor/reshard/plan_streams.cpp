@@ -2,6 +2,7 @@
 #include "executor/reshard/plan_streams.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -141,6 +142,32 @@ private:
     std::vector<std::size_t> joined_;  ///< by stream: the message that the next box joins
 };
 
+/// Those of a rank, so that memory is gone through from front to back: a plan has row-major order, and with the last dimension first it is column-major.
+std::vector<transfer const*> transfers_of(rank_id rank, array_view<transfer const> round, element_order order)
+{
+    std::vector<transfer const*> own;
+    for (auto const& t : round) {
+        if (t.from == rank || t.to == rank) {
+            own.push_back(&t);
+        }
+    }
+    auto const last_dimension_first = [](transfer const* a, transfer const* b) {
+        if (a->tensor != b->tensor) {
+            return a->tensor < b->tensor;
+        }
+        for (auto d = a->box.dimensions; d-- > 0;) {
+            if (a->box[d].begin != b->box[d].begin) {
+                return a->box[d].begin < b->box[d].begin;
+            }
+        }
+        return false;
+    };
+    if (order == element_order::column_major) {
+        std::stable_sort(own.begin(), own.end(), last_dimension_first);
+    }
+    return own;
+}
+
 template <class Use>
 void for_each_role(reshard_plan const& plan, tensor_id tensor, role_set roles, Use const& use)
 {
@@ -188,15 +215,12 @@ round_streams streams_of(reshard_plan const& plan, array_view<transfer const> ro
     stream_builder outgoing{lengths, order, true};
     stream_builder incoming{lengths, order, false};
     round_streams result;
-    for (auto const& t : round) {
-        if (t.from != mine.self && t.to != mine.self) {
-            continue;
-        }
-        for_each_role(plan, t.tensor, t.roles, [&](tensor_role role, moving_format const& format) {
-            if (t.from == mine.self) {
-                result.sent += outgoing.add(mine.position_of[at(t.to)], mine.held, t, role, format);
+    for (auto const* const t : transfers_of(mine.self, round, order)) {
+        for_each_role(plan, t->tensor, t->roles, [&](tensor_role role, moving_format const& format) {
+            if (t->from == mine.self) {
+                result.sent += outgoing.add(mine.position_of[at(t->to)], mine.held, *t, role, format);
             } else {
-                result.received += incoming.add(mine.position_of[at(t.from)], mine.wanted, t, role, format);
+                result.received += incoming.add(mine.position_of[at(t->from)], mine.wanted, *t, role, format);
             }
         });
     }
@@ -221,6 +245,7 @@ kept_copies kept_of(reshard_plan const& plan, rank_arrays const& mine)
             });
         }
     }
+    std::sort(result.copies.begin(), result.copies.end(), [](local_copy const& a, local_copy const& b) { return std::less<>{}(a.to, b.to); });
     return result;
 }
 
@@ -266,7 +291,7 @@ std::size_t message_length(reshard_plan const& plan, std::size_t wished)
         peers = i > 0 && all[i].first == all[i - 1].first ? peers + 1 : 1;
         most = std::max(most, peers);
     }
-    return std::min(wished, std::max(shortest_message, memory_for_peers / (2 * most)));
+    return std::min(wished, std::max(shortest_message, memory_for_peers / (message_exchange::buffered * most)));
 }
 
 }  // namespace rheo::inline v0::detail

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -103,59 +105,115 @@ std::string fault_of(reshard_plan const& plan, reshard_options const& options)
     return {};
 }
 
+/// More than this is not in the caches when it is used next.
+constexpr std::int64_t cached_bytes = std::int64_t{8} << 20U;
+
+struct prepared_round {
+    detail::round_streams streams;
+    std::vector<detail::local_copy> local;
+};
+
 }  // namespace
+
+/// What a rank does in each run.
+struct prepared_reshard::state {
+    state(MPI_Comm caller, reshard_plan const& p, array_view<held_array const> held, array_view<wanted_array const> wanted, reshard_options o)
+        : plan{p}, options{std::move(o)}, comm{mpi::duplicate(caller)}, ranks{number_ranks(comm, plan, options.members)}
+    {
+        arrays.fault = fault_of(plan, options);
+        if (arrays.fault.empty()) {
+            arrays.fault = ranks.fault;
+        }
+        if (arrays.fault.empty()) {
+            arrays = detail::check_arrays(plan, ranks.self, held, wanted);
+        }
+        auto const order = detail::agree_on(comm, plan, arrays, options.message);
+        auto const count = plan.transfers.empty() ? 1 : plan.transfers.back().round + 1;
+        sums.emplace(plan, mine, count);
+        auto kept = detail::kept_of(plan, mine);
+        auto kept_bytes = kept.bytes;
+        auto const message_bytes = detail::message_length(plan, static_cast<std::size_t>(options.message.count));
+        auto const* next = plan.transfers.data();
+        auto const* const end = next + plan.transfers.size();
+        for (int r = 0; r < count; ++r) {
+            auto const* const first = next;
+            next = std::find_if(first, end, [&](transfer const& t) { return t.round != r; });
+            auto& round = rounds.emplace_back();
+            round.streams = detail::streams_of(plan, {first, static_cast<std::size_t>(next - first)}, mine, {.most = message_bytes}, order);
+            round.local = r == 0 ? std::exchange(kept.copies, {}) : std::vector<detail::local_copy>{};
+            if (!sums->empty()) {
+                auto addends = sums->link(r, round.streams.incoming, kept_bytes);
+                round.local.insert(round.local.end(), std::move_iterator{addends.begin()}, std::move_iterator{addends.end()});
+            }
+            moved.sent += bytes{static_cast<std::int64_t>(round.streams.sent)};
+            moved.received += bytes{static_cast<std::int64_t>(round.streams.received)};
+        }
+        moved.kept = bytes{static_cast<std::int64_t>(kept_bytes)};
+        auto const written = (moved.received + moved.kept).count;
+        exchange.emplace(transport, options.copy_rows, detail::box_observer{},
+                         written > cached_bytes ? detail::row_stores::streaming : detail::row_stores::cached);
+    }
+
+    reshard_result run()
+    {
+        auto const begin = MPI_Wtime();
+        sums->begin(options.copy_rows);
+        for (std::size_t r = 0; r < rounds.size(); ++r) {
+            auto const& [streams, local] = rounds[r];
+            exchange->run(streams.outgoing, streams.incoming, local);
+            if (!plan.dropped.empty()) {  // copies that are dropped are to be elsewhere
+                mpi::check(MPI_Barrier(comm.handle()), "MPI_Barrier");
+            }
+            if (options.round_ended) {
+                options.round_ended(static_cast<int>(r));
+            }
+        }
+        auto result = moved;
+        result.time = seconds{MPI_Wtime() - begin};
+        return result;
+    }
+
+    reshard_plan const& plan;
+    reshard_options options;
+    mpi::communicator comm;
+    numbering ranks;
+    detail::checked_arrays arrays{};
+    detail::rank_arrays const mine{ranks.self, arrays.held, arrays.wanted, ranks.position_of};
+    std::optional<detail::sum_order> sums{};
+    std::vector<prepared_round> rounds{};
+    reshard_result moved{};
+    detail::mpi_transport transport{comm};
+    std::optional<detail::message_exchange> exchange{};
+};
+
+prepared_reshard::prepared_reshard(MPI_Comm comm, reshard_plan const& plan, array_view<held_array const> held, array_view<wanted_array const> wanted,
+                                   reshard_options options)
+    : state_{std::make_unique<state>(comm, plan, held, wanted, std::move(options))}
+{
+}
+
+prepared_reshard::prepared_reshard(prepared_reshard&&) noexcept = default;
+prepared_reshard& prepared_reshard::operator=(prepared_reshard&&) noexcept = default;
+prepared_reshard::~prepared_reshard() = default;
+
+reshard_result prepared_reshard::run()
+{
+    if (state_ == nullptr) {
+        throw std::logic_error{
+            "this resharding was moved away, or an error ended an earlier run: prepare it again on a communicator of the ranks that are left"};
+    }
+    try {
+        return state_->run();
+    } catch (...) {
+        state_.reset();
+        throw;
+    }
+}
 
 reshard_result reshard(MPI_Comm comm, reshard_plan const& plan, array_view<held_array const> held, array_view<wanted_array const> wanted,
                        reshard_options const& options)
 {
-    auto const own = mpi::duplicate(comm);
-    auto const ranks = number_ranks(own, plan, options.members);
-    detail::checked_arrays arrays;
-    arrays.fault = fault_of(plan, options);
-    if (arrays.fault.empty()) {
-        arrays.fault = ranks.fault;
-    }
-    if (arrays.fault.empty()) {
-        arrays = detail::check_arrays(plan, ranks.self, held, wanted);
-    }
-    auto const order = detail::agree_on(own, plan, arrays, options.message);
-
-    auto const begin = MPI_Wtime();
-    reshard_result result;
-    detail::rank_arrays const mine{ranks.self, arrays.held, arrays.wanted, ranks.position_of};
-    auto const message_bytes = detail::message_length(plan, static_cast<std::size_t>(options.message.count));
-    auto kept = detail::kept_of(plan, mine);
-    result.kept = bytes{static_cast<std::int64_t>(kept.bytes)};
-    detail::mpi_transport transport{own};
-    detail::message_exchange exchange{transport, options.copy_rows};
-    auto const rounds = plan.transfers.empty() ? 1 : plan.transfers.back().round + 1;
-    auto const* next = plan.transfers.data();
-    auto const* const end = next + plan.transfers.size();
-    detail::sum_order const sums{plan, mine, rounds};
-    sums.begin(options.copy_rows);
-    for (int round = 0; round < rounds; ++round) {
-        auto const* const first = next;
-        next = std::find_if(first, end, [&](transfer const& t) { return t.round != round; });
-        auto streams = detail::streams_of(plan, {first, static_cast<std::size_t>(next - first)}, mine, {.most = message_bytes}, order);
-        auto local = round == 0 ? std::exchange(kept.copies, {}) : std::vector<detail::local_copy>{};
-        if (!sums.empty()) {
-            std::size_t own_bytes = 0;
-            auto addends = sums.link(round, streams.incoming, own_bytes);
-            local.insert(local.end(), std::move_iterator{addends.begin()}, std::move_iterator{addends.end()});
-            result.kept += bytes{static_cast<std::int64_t>(own_bytes)};
-        }
-        exchange.run(streams.outgoing, streams.incoming, local);
-        result.sent += bytes{static_cast<std::int64_t>(streams.sent)};
-        result.received += bytes{static_cast<std::int64_t>(streams.received)};
-        if (!plan.dropped.empty()) {  // copies that are dropped are to be elsewhere
-            mpi::check(MPI_Barrier(own.handle()), "MPI_Barrier");
-        }
-        if (options.round_ended) {
-            options.round_ended(round);
-        }
-    }
-    result.time = seconds{MPI_Wtime() - begin};
-    return result;
+    return prepared_reshard{comm, plan, held, wanted, options}.run();
 }
 
 }  // namespace rheo::inline v0

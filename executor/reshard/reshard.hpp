@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -39,7 +40,7 @@ using wanted_array = array_at<void>;
 struct reshard_options {
     row_copier copy_rows{};                        ///< for memory that memcpy does not reach; then no message touches an array itself
     std::vector<rank_id> members{};                ///< the plan's name of each rank of the communicator; empty: their numbers in it
-    bytes message = mebibytes(4);                  ///< longer ones are cut, so that packing and sending overlap. The same on all ranks
+    bytes message = mebibytes(1);                  ///< longer ones are cut, so that packing and sending overlap. The same on all ranks
     std::function<void(int round)> round_ended{};  ///< what this rank drops at the end of the round is no longer needed, and its copies are where they go
 };
 
@@ -64,5 +65,26 @@ struct mismatched_arrays : std::runtime_error {
 /// @return what this rank moved. @throws mismatched_arrays; mpi::peer_lost or mpi::error, which leave wanted arrays undefined
 reshard_result reshard(MPI_Comm comm, reshard_plan const& plan, array_view<held_array const> held, array_view<wanted_array const> wanted,
                        reshard_options const& options = {});
+
+/// The same elements between the same arrays many times, as MPI's persistent collectives: what reshard() checks, agrees on and cuts into messages
+/// in each call is done once, and buffers stay.
+class prepared_reshard {
+public:
+    /// Collective over the communicator. @pre the plan and the memory of the arrays stay until this is destroyed, which is collective, too
+    /// @throws as reshard()
+    prepared_reshard(MPI_Comm comm, reshard_plan const& plan, array_view<held_array const> held, array_view<wanted_array const> wanted,
+                     reshard_options options = {});
+    prepared_reshard(prepared_reshard&&) noexcept;
+    prepared_reshard& operator=(prepared_reshard&&) noexcept;
+    ~prepared_reshard();
+
+    /// Collective: does what reshard() does. @throws mpi::peer_lost or mpi::error, which leave wanted arrays undefined; after one of them
+    /// each further run throws std::logic_error
+    reshard_result run();
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
 
 }  // namespace rheo::inline v0

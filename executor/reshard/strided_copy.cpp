@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "executor/reshard/streaming_row.hpp"
+
 namespace rheo::inline v0::detail {
 
 namespace {
@@ -38,6 +40,17 @@ void copy_on_host(row_block const& block)
     }
 }
 
+/// Rows of some lines of a cache, by stores that go past it. @post other threads see them
+void stream_on_host(row_block const& block)
+{
+    auto* to = block.to;
+    auto const* from = block.from;
+    for (std::size_t row = 0; row < block.rows; ++row, to += block.to_pitch, from += block.from_pitch) {
+        stream_row(to, from, block.row_bytes);
+    }
+    end_streams();
+}
+
 /// Elements along either side of a tile: as many of four bytes as a cache line holds.
 constexpr std::size_t tile = 16;
 
@@ -68,8 +81,11 @@ strided_box by_distance(strided_box const& box)
     for (std::size_t d = 0; d < box.dimensions; ++d) {
         order[d] = d;
     }
-    std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(box.dimensions),
-                     [&](std::size_t a, std::size_t b) { return distance(a) > distance(b); });
+    for (std::size_t d = 1; d < box.dimensions; ++d) {  // a few: by insertion
+        for (auto i = d; i > 0 && distance(order[i - 1]) < distance(order[i]); --i) {
+            std::swap(order[i - 1], order[i]);
+        }
+    }
     auto result = box;
     for (std::size_t d = 0; d < box.dimensions; ++d) {
         result.extent[d] = box.extent[order[d]];
@@ -191,7 +207,7 @@ void change_elsewhere(strided_box const& box, std::byte* to, std::byte const* fr
 
 }  // namespace
 
-void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, row_copier const& copy_rows)
+void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, row_copier const& copy_rows, row_stores stores)
 {
     for (std::size_t d = 0; d < box.dimensions; ++d) {
         if (box.extent[d] <= 0) {
@@ -235,6 +251,8 @@ void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, 
             copy_rows(block);
         } else if (planes > 1) {
             copy_plane(block, planes, to_plane, from_plane);
+        } else if (stores == row_stores::streaming && block.row_bytes >= shortest_stream) {
+            stream_on_host(block);
         } else {
             copy_on_host(block);
         }

@@ -47,8 +47,11 @@ strided_box joined(strided_box const& box);
 /// True when the box is one run of bytes on the side that `stride` is of.
 bool is_one_run(strided_box const& box, std::array<std::ptrdiff_t, copied_dimensions> const& stride);
 
+/// Whether copied rows stay in the caches, or go past them: what is larger than these is then written without being read first.
+enum class row_stores : std::uint8_t { cached, streaming };
+
 /// Copies the box, or does with its elements what it says. @pre source and destination do not overlap
-void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, row_copier const& copy_rows);
+void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, row_copier const& copy_rows, row_stores stores = row_stores::cached);
 
 }  // namespace detail
 

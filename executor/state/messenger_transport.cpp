@@ -55,19 +55,19 @@ messenger_transport::ticket& messenger_transport::ticket_of(std::size_t slot)
     return tickets_[slot];
 }
 
-void messenger_transport::send(std::size_t slot, int peer, void const* data, int count, MPI_Datatype /*bytes*/)
+void messenger_transport::send(std::size_t slot, int peer, void const* data, std::size_t bytes)
 {
     messages_.beat();
-    std::span<std::byte const> const bytes{static_cast<std::byte const*>(data), static_cast<std::size_t>(count)};
-    auto const started = unless_lost([&] { return messages_.send(rank_id{peer}, mpi::channel::copy, stream_item, bytes); });
+    std::span<std::byte const> const all{static_cast<std::byte const*>(data), bytes};
+    auto const started = unless_lost([&] { return messages_.send(rank_id{peer}, mpi::channel::copy, stream_item, all); });
     ticket_of(slot) = started;
 }
 
-void messenger_transport::receive(std::size_t slot, int peer, void* data, int count, MPI_Datatype /*bytes*/)
+void messenger_transport::receive(std::size_t slot, int peer, void* data, std::size_t bytes)
 {
     messages_.beat();
-    std::span<std::byte> const bytes{static_cast<std::byte*>(data), static_cast<std::size_t>(count)};
-    auto const started = unless_lost([&] { return messages_.receive(rank_id{peer}, mpi::channel::copy, stream_item, bytes); });
+    std::span<std::byte> const all{static_cast<std::byte*>(data), bytes};
+    auto const started = unless_lost([&] { return messages_.receive(rank_id{peer}, mpi::channel::copy, stream_item, all); });
     ticket_of(slot) = started;
 }
 

@@ -22,10 +22,9 @@ public:
     messenger_transport(mpi::messenger& messages, memory& buffers) : messages_{messages}, memory_{buffers} {}
     ~messenger_transport() override;
 
-    bool takes_datatypes() const override { return false; }
     std::byte* buffer(std::size_t slot, std::size_t bytes) override;
-    void send(std::size_t slot, int peer, void const* data, int count, MPI_Datatype type) override;
-    void receive(std::size_t slot, int peer, void* data, int count, MPI_Datatype type) override;
+    void send(std::size_t slot, int peer, void const* data, std::size_t bytes) override;
+    void receive(std::size_t slot, int peer, void* data, std::size_t bytes) override;
     std::vector<std::size_t> const& ended(bool wait) override;
 
 private:

@@ -246,7 +246,18 @@ void run(unsigned seed, rank_id self, int ranks)
     for (auto& a : to) {
         wanted.push_back({a.tensor, a.role, a.box, a.memory.data(), request.to.tensors[at(a.tensor)].element[static_cast<std::size_t>(a.role)], a.strides});
     }
-    auto const moved = reshard(MPI_COMM_WORLD, *plan, held, wanted, draw_options(draw, own));
+    prepared_reshard prepared{MPI_COMM_WORLD, *plan, held, wanted, draw_options(draw, own)};
+    for (auto repeats = draw() % 3; repeats > 0; --repeats) {
+        prepared.run();
+        for (auto& a : to) {
+            a.each(request.to.tensors[at(a.tensor)].shape, [&](std::size_t offset, std::int64_t index) {
+                if (index >= 0) {
+                    std::memset(a.memory.data() + offset, 0x77, static_cast<std::size_t>(a.size));
+                }
+            });
+        }
+    }
+    auto const moved = prepared.run();
     std::int64_t sent = 0;
     std::int64_t received = 0;
     for (auto const& t : plan->transfers) {

@@ -92,6 +92,32 @@ TEST_CASE("strided_copy: every element of the box and no other byte")
     }
 }
 
+TEST_CASE("strided_copy: streamed rows are the same anywhere")
+{
+    std::mt19937 draw{8};
+    for (int round = 0; round < 500; ++round) {
+        detail::strided_box box;
+        box.dimensions = 2;
+        box.element_bytes = std::size_t{1} << draw() % 4;
+        box.extent = {1 + draw() % 5, 1 + draw() % 400};
+        auto const element = static_cast<std::ptrdiff_t>(box.element_bytes);
+        auto const row = element * static_cast<std::ptrdiff_t>(box.extent[1]);
+        box.from_stride = {row + static_cast<std::ptrdiff_t>(draw() % 70), element};
+        box.to_stride = {row + static_cast<std::ptrdiff_t>(draw() % 70), element};
+        auto const from_first = draw() % 64;
+        auto const to_first = draw() % 64;
+        std::vector<std::byte> from(64 + 5 * static_cast<std::size_t>(box.from_stride[0]));
+        for (auto& b : from) {
+            b = static_cast<std::byte>(draw());
+        }
+        std::vector<std::byte> to(64 + 5 * static_cast<std::size_t>(box.to_stride[0]), std::byte{0x5a});
+        auto expected = to;
+        detail::copy_strided(box, expected.data() + to_first, from.data() + from_first, {}, detail::row_stores::cached);
+        detail::copy_strided(box, to.data() + to_first, from.data() + from_first, {}, detail::row_stores::streaming);
+        REQUIRE(to == expected);
+    }
+}
+
 TEST_CASE("strided_copy: dimensions that lie in one run are one row")
 {
     detail::strided_box box;
