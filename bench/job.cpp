@@ -8,8 +8,10 @@
 #include "rheo/job/cluster_request.hpp"
 #include "rheo/job/cluster_steps.hpp"
 #include "rheo/job/simulate_job.hpp"
+#include "rheo/job/sweep_step.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
+#include "rheo/schedule/families/zb_h1.hpp"
 #include "rheo/simulate/network/network_model.hpp"
 #include "rheo/simulate/played_step/play_step.hpp"
 
@@ -114,6 +116,29 @@ void a_week_with_losses(benchmark::State& state)
     state.counters["steps"] = steps;
     state.counters["changes"] = changes;
 }
+/// Points of a sweep: ranks in pipelines of so many stages.
+void swept_points(benchmark::State& state, any_schedule schedule)
+{
+    auto const ranks = static_cast<int>(state.range(0));
+    auto const cluster = cluster_of(ranks / 8);
+    job_description job{.model = gpt(), .request = {.schedule = schedule, .microbatch = {2, 1024}}, .cluster = cluster, .ranks = ranks, .steps = 1};
+    job.request = on_cluster(job.request, cluster);
+    std::int64_t points = 0;
+    for (auto _ : state) {
+        for (int const stages : {1, 2, 4, 8}) {
+            for (int const share : {4, 8, 16}) {
+                job.request.pipelines.assign(static_cast<std::size_t>(ranks / stages), stages);
+                job.request.microbatches = share * ranks / stages;
+                benchmark::DoNotOptimize(sweep_step<contended_network>(job).binds);
+                ++points;
+            }
+        }
+    }
+    state.SetItemsProcessed(points);
+}
+BENCHMARK_CAPTURE(swept_points, 1f1b, one_f_one_b{})->Arg(8)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(swept_points, zb_h1, zb_h1{})->Arg(64)->Unit(benchmark::kMillisecond);
+
 BENCHMARK(a_week_with_losses)->Arg(64)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -32,6 +32,7 @@ command_line::command_line()
     add_reshape();
     add_convert();
     add_simulate();
+    add_sweep();
     add_records();
     add_trace();
     add_analyze();

@@ -36,6 +36,7 @@ private:
     reshape_options reshape_;
     convert_options convert_;
     simulate_options simulate_;
+    sweep_options sweep_;
     trace_options trace_;
     analyze_options analyze_;
     reference_options reference_;
@@ -49,6 +50,7 @@ private:
     void add_reshape();
     void add_convert();
     void add_simulate();
+    void add_sweep();
     void add_records();  ///< report, export, import, info
     void add_trace();
     void add_analyze();

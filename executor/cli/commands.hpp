@@ -136,6 +136,20 @@ struct simulate_options {
     bool json = false;
 };
 
+struct sweep_options {
+    std::string config;
+    std::vector<std::string> settings;      ///< of the config
+    std::string cluster;                    ///< a described cluster; empty: plan.cluster, else processes of one machine
+    std::string grid;                       ///< what varies
+    std::string csv;                        ///< file that gets a row per point; empty: none
+    std::string svg;                        ///< file that gets a picture; empty: none
+    std::string network = "contended";      ///< or free
+    std::string reduction = "slice-owner";  ///< form of reductions
+    int threads = 0;                        ///< 0: one for each processor
+    bool goodput = false;                   ///< with the loss of a rank at each point
+    bool no_binds = false;                  ///< without what binds
+};
+
 struct trace_import_options {
     std::string prefix;   ///< of the files PREFIX.0.et, PREFIX.1.et, ...
     std::string cluster;  ///< a described cluster
@@ -180,6 +194,7 @@ int reshard(reshard_command_options const& options);
 int reshape(reshape_options const& options);
 int convert_checkpoint(convert_options const& options);
 int simulate(simulate_options const& options);
+int sweep(sweep_options const& options);
 int export_weights(export_options const& options);
 int import_weights(import_options const& options);
 int chakra_traces(trace_options const& options);

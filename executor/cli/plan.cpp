@@ -16,7 +16,7 @@
 #include "executor/clocks/clock_request.hpp"
 #include "executor/clocks/frontier_cache.hpp"
 #include "executor/clocks/rank_device.hpp"
-#include "executor/config/cluster_file.hpp"
+#include "executor/config/cluster/cluster_file.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/plan/choice_report.hpp"
 #include "executor/plan/forecast_json.hpp"

@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "executor/config/cluster_file.hpp"
+#include "executor/config/cluster/cluster_file.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {

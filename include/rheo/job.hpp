@@ -10,3 +10,5 @@
 #include "rheo/job/job_events_csv.hpp"
 #include "rheo/job/simulate_job.hpp"
 #include "rheo/job/simulated_job.hpp"
+#include "rheo/job/sweep_step.hpp"
+#include "rheo/job/swept_step.hpp"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,15 +11,14 @@
 
 #include <fmt/format.h>
 
+#include "executor/cli/simulate/job_of_config.hpp"
 #include "executor/cli/simulate/job_page.hpp"
 #include "executor/cli/simulate/job_report.hpp"
 #include "executor/cli/simulate/simulate.hpp"
-#include "executor/config/cluster_file.hpp"
+#include "executor/config/cluster/cluster_file.hpp"
 #include "executor/config/text_file.hpp"
 #include "executor/config/toml.hpp"
-#include "executor/plan/planning.hpp"
 #include "executor/records/record_files.hpp"
-#include "rheo/job/cluster_request.hpp"
 #include "rheo/job/job_events_csv.hpp"
 #include "rheo/job/simulate_job.hpp"
 #include "rheo/simulate/network/network_model.hpp"
@@ -53,22 +51,6 @@ chosen_policy policy_named(std::string const& name)
                                                    in_quotes(name))};
 }
 
-/// As planning counts by default: messages of processes of one machine, memory without a limit.
-cluster_model one_machine(int ranks)
-{
-    auto device = processes_of_one_machine.device;
-    device.memory = gibibytes(1 << 20);
-    return {.device = {device}, .levels = {{"machine", {ranks, network_topology::full, link_between_ranks}}}, .different = {}, .storage = {}, .recovery = {}};
-}
-
-collective_form form_named(std::string const& name)
-{
-    return name == "ring"     ? collective_form::ring
-           : name == "tree"   ? collective_form::tree
-           : name == "direct" ? collective_form::direct
-                              : collective_form::slice_owner;
-}
-
 /// A time of an option; 0 where it was not given.
 whole_nanoseconds time_of_option(double time_s, std::string const& option)
 {
@@ -92,9 +74,8 @@ described_job describe(simulate_options const& options)
     if (!options.cluster.empty()) {
         config.plan.cluster = options.cluster;
     }
-    auto const& pipelines = config.plan.pipelines;
     auto cluster = config.plan.cluster.empty() ? std::optional<cluster_model>{} : read_cluster_file(config.plan.cluster);
-    auto const named = std::accumulate(pipelines.begin(), pipelines.end(), pipelines.empty() ? 0 : config.plan.spares);
+    auto const named = named_ranks(config);
     auto const ranks = options.ranks > 0 ? options.ranks : named > 0 ? named : cluster ? devices_of(*cluster) : 0;
     if (ranks == 0) {
         throw exit_error{exit_code::usage,
@@ -103,16 +84,9 @@ described_job describe(simulate_options const& options)
     if (auto const fault = check_ranks(config, ranks)) {
         throw exit_error{exit_code::usage, read.message(*fault)};
     }
-    auto model = running_model(config);
-    auto request = accepted(planning_request_of(model, config));
-    job_description job{.model = std::move(model),
-                        .request = {},
-                        .cluster = cluster ? *std::move(cluster) : one_machine(ranks),
-                        .ranks = ranks,
-                        .steps = options.steps > 0 ? options.steps : config.train.steps,
-                        .checkpoint_every = config.checkpoint.every_steps,
-                        .reduction = form_named(options.reduction)};
-    job.request = on_cluster(std::move(request), job.cluster);
+    auto job = accepted(job_of_config(config, cluster ? *std::move(cluster) : one_machine(ranks), ranks));
+    job.steps = options.steps > 0 ? options.steps : job.steps;
+    job.reduction = form_named(options.reduction);
     if (auto const until = time_of_option(options.until_s, "--until"); until > whole_nanoseconds{}) {
         job.until = until;
     }

@@ -14,7 +14,7 @@
 
 #include "executor/cli/analyze/document.hpp"
 #include "executor/cli/trace/traces.hpp"
-#include "executor/config/cluster_file.hpp"
+#include "executor/config/cluster/cluster_file.hpp"
 #include "executor/records/chakra/chakra_traces.hpp"
 #include "executor/records/record_files.hpp"
 #include "rheo/simulate/chakra/play_traces.hpp"

@@ -19,7 +19,8 @@
 #include "executor/checkpoint/convert/distributed_checkpoint.hpp"
 #include "executor/checkpoint/huggingface.hpp"
 #include "executor/checkpoint/safetensors.hpp"
-#include "executor/config/cluster_file.hpp"
+#include "executor/config/cluster/cluster_file.hpp"
+#include "executor/config/grid_file.hpp"
 #include "executor/config/layout_file.hpp"
 #include "executor/config/strict_json.hpp"
 #include "executor/config/toml.hpp"
@@ -276,6 +277,20 @@ void cluster(std::span<std::uint8_t const> bytes)
     }
 }
 
+void grid(std::span<std::uint8_t const> bytes)
+{
+    try {
+        auto const read = parse_grid(text_of(bytes), "g.toml");
+        promise(points_of(read) >= 1 && points_of(read) <= most_grid_points, "a grid that was read has points, and not too many");
+        auto const last = values_at(read, points_of(read) - 1);
+        for (std::size_t k = 0; k < read.axes.size(); ++k) {
+            promise(last[k] + 1 == read.axes[k].values.size(), "the last point of a grid has the last value of each axis");
+        }
+    } catch (exit_error const& error) {
+        refused_as(exit_code::usage, error);
+    }
+}
+
 /// The bytes are the trace of each of two ranks, whatever they say, and the process groups of a node.
 void trace_import(std::span<std::uint8_t const> bytes)
 {
@@ -306,11 +321,25 @@ void trace_import(std::span<std::uint8_t const> bytes)
     }
 }
 
-constexpr reader all[] = {{"config", config},        {"plan", plan_file},          {"manifest", manifest},      {"safetensors", safetensors},
-                          {"tokens", tokens},        {"huggingface", huggingface}, {"schedule", schedule},      {"layers", layer_profile},
-                          {"clocks", clock_profile}, {"trace", trace_lines},       {"records", records},        {"layout", layout},
-                          {"chakra", chakra_file},   {"shards", shards},           {"goodput", goodput_tables}, {"kineto", kineto},
-                          {"cluster", cluster},      {"import", trace_import}};
+constexpr reader all[] = {{"config", config},
+                          {"plan", plan_file},
+                          {"manifest", manifest},
+                          {"safetensors", safetensors},
+                          {"tokens", tokens},
+                          {"huggingface", huggingface},
+                          {"schedule", schedule},
+                          {"layers", layer_profile},
+                          {"clocks", clock_profile},
+                          {"trace", trace_lines},
+                          {"records", records},
+                          {"layout", layout},
+                          {"chakra", chakra_file},
+                          {"shards", shards},
+                          {"goodput", goodput_tables},
+                          {"kineto", kineto},
+                          {"cluster", cluster},
+                          {"import", trace_import},
+                          {"grid", grid}};
 
 }  // namespace
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Described clusters as files: what is written reads the same, and every mistake is refused with file, line and a sentence.
-#include "executor/config/cluster_file.hpp"
+#include "executor/config/cluster/cluster_file.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <string_view>
@@ -12,18 +10,12 @@
 
 #include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
+#include "support/source_file.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace rheo;
 
 namespace {
-
-std::string source_file(std::string const& path)
-{
-    std::ifstream file{std::string{RHEO_SOURCE_DIR} + "/" + path, std::ios::binary};
-    REQUIRE(file);
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
 
 std::string good() { return source_file("tests/unit/fuzz/corpus/cluster/whole"); }
 

@@ -99,7 +99,7 @@ TEST_CASE("strided_copy: streamed rows are the same anywhere")
         detail::strided_box box;
         box.dimensions = 2;
         box.element_bytes = std::size_t{1} << draw() % 4;
-        box.extent = {1 + draw() % 5, 1 + draw() % 400};
+        box.extent = {static_cast<std::int64_t>(1 + draw() % 5), static_cast<std::int64_t>(1 + draw() % 400)};
         auto const element = static_cast<std::ptrdiff_t>(box.element_bytes);
         auto const row = element * static_cast<std::ptrdiff_t>(box.extent[1]);
         box.from_stride = {row + static_cast<std::ptrdiff_t>(draw() % 70), element};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/config/cluster_file.hpp"
+#include "executor/config/cluster/cluster_file.hpp"
 
 #include <algorithm>
 #include <cstddef>

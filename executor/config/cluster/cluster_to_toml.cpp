@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/config/cluster_file.hpp"
+#include "executor/config/cluster/cluster_file.hpp"
 #include "executor/config/toml_value.hpp"
 
 namespace rheo::inline v0 {

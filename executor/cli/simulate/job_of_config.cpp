@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/cli/simulate/job_of_config.hpp"
+
+#include <numeric>
+#include <utility>
+
+#include "executor/plan/planning.hpp"
+#include "rheo/job/cluster_request.hpp"
+
+namespace rheo::cli {
+
+cluster_model one_machine(int ranks)
+{
+    auto device = processes_of_one_machine.device;
+    device.memory = gibibytes(1 << 20);
+    return {.device = {device}, .levels = {{"machine", {ranks, network_topology::full, link_between_ranks}}}, .different = {}, .storage = {}, .recovery = {}};
+}
+
+collective_form form_named(std::string const& name)
+{
+    return name == "ring"     ? collective_form::ring
+           : name == "tree"   ? collective_form::tree
+           : name == "direct" ? collective_form::direct
+                              : collective_form::slice_owner;
+}
+
+int named_ranks(run_config const& config)
+{
+    auto const& pipelines = config.plan.pipelines;
+    return std::accumulate(pipelines.begin(), pipelines.end(), pipelines.empty() ? 0 : config.plan.spares);
+}
+
+result<job_description> job_of_config(run_config const& config, cluster_model cluster, int ranks)
+{
+    job_description job{.model = running_model(config),
+                        .request = {},
+                        .cluster = std::move(cluster),
+                        .ranks = ranks,
+                        .steps = config.train.steps,
+                        .checkpoint_every = config.checkpoint.every_steps};
+    auto request = planning_request_of(job.model, config);
+    if (!request) {
+        return failure{request.error()};
+    }
+    job.request = on_cluster(*std::move(request), job.cluster);
+    return job;
+}
+
+}  // namespace rheo::cli

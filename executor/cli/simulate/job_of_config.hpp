@@ -1,0 +1,26 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The job that a config describes, on a described cluster.
+
+#include <string>
+
+#include "executor/config/config.hpp"
+#include "rheo/job/simulated_job.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::cli {
+
+/// As planning counts by default: messages of processes of one machine, memory without a limit.
+cluster_model one_machine(int ranks);
+
+/// As options name them.
+collective_form form_named(std::string const& name);
+
+/// The ranks that plan.pipelines and plan.spares name; 0: none.
+int named_ranks(run_config const& config);
+
+/// With steps and checkpoints of the config. @pre check_ranks(config, ranks) found nothing. @returns why planning cannot begin
+result<job_description> job_of_config(run_config const& config, cluster_model cluster, int ranks);
+
+}  // namespace rheo::cli

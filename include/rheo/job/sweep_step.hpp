@@ -1,0 +1,236 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// A point of a sweep: the job is planned and one of its steps is played. What binds it is found by having twice as much of one thing after the other: of
+// rates and microbatches for the same plan, of memory for a plan of its own.
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rheo/job/cluster_request.hpp"
+#include "rheo/job/cluster_steps.hpp"
+#include "rheo/job/detail/played_plan.hpp"
+#include "rheo/job/simulate_job.hpp"
+#include "rheo/job/swept_step.hpp"
+#include "rheo/planner/job_templates.hpp"
+#include "rheo/planner/make_plan.hpp"
+#include "rheo/simulate/network/network_level.hpp"
+#include "rheo/simulate/played_step/play_step.hpp"
+#include "rheo/simulate/step.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// Plays undisturbed steps of a job. What a rank sends of a sum is one message each way, so that a sum costs as many as it has holders.
+template <class Model>
+class swept_steps {
+public:
+    /// @pre the job outlives it
+    explicit swept_steps(job_description const& job) : steps_{job.model, job.request, job.cluster}, levels_{network_of(job.cluster)}
+    {
+        rules_.reduction = job.reduction;
+        rules_.sum_bytes = static_cast<int>(size_of(job.request.policy.accumulate));
+        rules_.most_exact_holders = 1;
+    }
+
+    modelled_step step_of(plan const& p) const { return steps_.step_of(p); }
+
+    result<played_step<>> play(modelled_step const& step) const { return play_on(step, levels_); }
+
+    /// The time where the links of a level have twice their rate.
+    std::optional<seconds> time_with_quicker(std::size_t level, modelled_step const& step) const
+    {
+        auto levels = levels_;
+        levels[level].link.bandwidth = levels[level].link.bandwidth * 2.0;
+        return time_of(play_on(step, levels));
+    }
+
+    std::optional<seconds> time_of(plan const& p) const { return time_of(play(step_of(p))); }
+
+private:
+    result<played_step<>> play_on(modelled_step const& step, std::vector<network_level<>> const& levels) const
+    {
+        return play_step<Model>(step, array_view<network_level<> const>{levels}, rules_);
+    }
+
+    static std::optional<seconds> time_of(result<played_step<>> const& played) { return played ? std::optional{played->end} : std::nullopt; }
+
+    cluster_steps<> steps_;
+    std::vector<network_level<>> levels_;
+    step_rules<Model> rules_;
+};
+
+/// The plan with twice as many microbatches in each pipeline.
+template <class OnlyWhenCalled = void>
+plan with_twice_the_microbatches(plan p)
+{
+    std::vector<int> shares;
+    for (auto const& work : p.work) {
+        shares.push_back(2 * static_cast<int>(work.size()));
+    }
+    p.work = deal(shares);
+    return p;
+}
+
+/// The job where each device has another rate. Measured times of layers change as modelled ones do.
+template <class Change>
+job_description with_devices(job_description job, Change const& change)
+{
+    auto const modelled = [&] {
+        auto request = job.request;
+        request.profile.clear();
+        return planned_layers(job.model, request);
+    };
+    auto const before = job.request.profile.empty() ? std::vector<layer_profile>{} : modelled();
+    change(job.cluster.device.description);
+    for (auto& d : job.cluster.different) {
+        change(d.device.description);
+    }
+    job.request = on_cluster(std::move(job.request), job.cluster);
+    if (!before.empty()) {
+        auto const after = modelled();
+        for (std::size_t l = 0; l < before.size(); ++l) {
+            auto& measured = job.request.profile[l];
+            measured.forward = measured.forward * (after[l].forward / before[l].forward);
+            measured.backward = measured.backward * (after[l].backward / before[l].backward);
+        }
+    }
+    return job;
+}
+
+/// Keeps the thing of which twice as much shortens a step most.
+template <class OnlyWhenCalled = void>
+class binding_search {
+public:
+    explicit binding_search(seconds now) : now_{now} {}
+
+    /// @param time with twice as much, of as many tokens; none: there is no such step
+    void add(std::string name, std::optional<seconds> time)
+    {
+        auto const gain = time ? (now_ - *time) / now_ : 0.0;
+        if (gain > most_) {
+            most_ = gain;
+            name_ = std::move(name);
+        }
+    }
+
+    std::string name() const { return name_; }
+
+private:
+    seconds now_;
+    double most_ = 0.01;
+    std::string name_ = "latency";
+};
+
+/// @param step of the plan  @param is_limited whether the plan would be another one without a limit of memory
+template <class Model>
+std::string what_binds(job_description const& job, plan const& p, swept_steps<Model> const& steps, modelled_step const& step, seconds now, bool is_limited)
+{
+    binding_search<> search{now};
+    auto const quicker = [&](auto const& change) {
+        auto const other = with_devices(job, change);
+        return swept_steps<Model>{other}.time_of(p);
+    };
+    search.add("compute", quicker([](device_description& d) { d.compute = d.compute * 2.0; }));
+    search.add("memory traffic", quicker([](device_description& d) { d.traffic = d.traffic * 2.0; }));
+    for (std::size_t l = 0; l < job.cluster.levels.size(); ++l) {
+        if (job.cluster.levels[l].network.members > 1) {
+            search.add("links of " + job.cluster.levels[l].name, steps.time_with_quicker(l, step));
+        }
+    }
+    auto const longer = with_twice_the_microbatches(p);
+    if (!job.request.memory_limit || fullest_of(longer, job.model, job.request) <= *job.request.memory_limit) {
+        auto const time = steps.time_of(longer);
+        search.add("microbatches", time ? std::optional{*time * 0.5} : std::nullopt);
+    }
+    if (is_limited) {
+        auto larger = job;
+        larger.request.memory_limit = bytes{2 * job.request.memory_limit->count};
+        if (auto const with = make_plan(larger.model, larger.request, larger.ranks); with && !(with->plan == p)) {
+            search.add("device memory", swept_steps<Model>{larger}.time_of(with->plan));
+        }
+    }
+    return search.name();
+}
+
+/// The part of time in which the job makes steps that stay, where the loss of each rank costs as much as that of the middle one in the middle of a step.
+/// Where it has to begin again, half of the steps between two checkpoints are lost, too.
+template <class Model>
+std::optional<double> goodput_of(job_description job, seconds step)
+{
+    auto const interval = job.checkpoint_every > 0 ? job.checkpoint_every : job.steps;
+    job.steps = 2;
+    job.checkpoint_every = 0;
+    auto const middle = in_whole_nanoseconds(step * 0.5);
+    std::vector<job_event> const events{{{middle}, job_event_kind::lose, rank_id{job.ranks / 2}, rank_id{job.ranks / 2}}};
+    auto const out = simulate_job<Model>(job, job_policy::rheo, job_event_source{events});
+    if (!out || !out->error.empty()) {
+        return 0.0;
+    }
+    auto lost = nanoseconds(static_cast<double>((out->account.lost + out->account.recovery + out->account.halted).count));
+    for (auto const& change : out->changes) {
+        if (change.what == job_change::restarted) {
+            lost += step * (0.5 * static_cast<double>(interval));
+        }
+    }
+    auto const between = job.request.mtbf / static_cast<double>(job.ranks);
+    return between / (between + lost);
+}
+
+}  // namespace detail
+
+/// Plans the job and plays a step of it. @tparam Model contended_network or free_network
+/// Cost: a plan and a step; with what binds it, a step more for each thing; with goodput, a simulated loss more.
+template <class Model>
+swept_step sweep_step(job_description const& job, sweep_rules rules = {})
+{
+    swept_step row{};
+    if (row.why_not = job_fault(job); !row.is_feasible()) {
+        return row;
+    }
+    auto unlimited = job.request;
+    unlimited.memory_limit.reset();
+    auto made = make_plan(job.model, unlimited, job.ranks);
+    bool const is_limited = made && job.request.memory_limit && detail::fullest_of(made->plan, job.model, job.request) > *job.request.memory_limit;
+    if (is_limited) {
+        made = make_plan(job.model, job.request, job.ranks);
+    }
+    if (!made) {
+        row.why_not = made.error();
+        row.binds = is_limited ? "device memory" : "";
+        return row;
+    }
+    auto settled = job;
+    settled.request.schedule = made->plan.schedule;
+    settled.request.candidates.clear();
+    settled.request.tensor.values = {largest_group(made->plan)};
+    detail::swept_steps<Model> const steps{settled};
+    auto const step = steps.step_of(made->plan);
+    auto const played = steps.play(step);
+    auto const account = played ? detail::account_of(made->plan, *played, settled) : result<played_plan>{failure{played.error()}};
+    if (!account) {
+        row.why_not = account.error();
+        return row;
+    }
+    for (auto const& pipeline : made->plan.pipelines) {
+        row.pipelines.push_back(static_cast<int>(ranks_of(pipeline).size()));
+    }
+    row.planned = made->time;
+    row.played = *account;
+    row.tokens = std::int64_t{job.request.microbatches} * job.request.microbatch.sequences * job.request.microbatch.tokens;
+    if (rules.goodput) {
+        row.goodput = detail::goodput_of<Model>(settled, played->end);
+    }
+    if (rules.binds) {
+        row.binds = detail::what_binds(settled, made->plan, steps, step, played->end, is_limited);
+    }
+    return row;
+}
+
+}  // namespace rheo::inline v0

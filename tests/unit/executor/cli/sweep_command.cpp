@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo sweep` as its users start it: a row for each point of the grid, the same bytes for any number of threads and after an interruption, each refusal.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "support/rheo_command.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace {
+
+constexpr auto config = R"(schema = 1
+model = { width = 64, heads = 4, blocks = 6, context = 64 }
+train = { steps = 40, microbatches = 8, microbatch = { sequences = 2, tokens = 64 } }
+plan = { failures = 1 }
+)";
+constexpr auto cluster = R"(schema = 1
+[device]
+compute_tflops = 0.002
+memory_rate_gb_per_s = 10.0
+memory_gib = 1.0
+computing_w = 30.0
+waiting_w = 10.0
+[[level]]
+name = "node"
+members = 2
+topology = "full"
+latency_us = 2.0
+rate_gb_per_s = 10.0
+[[level]]
+name = "rack"
+members = 3
+topology = "switch"
+latency_us = 10.0
+rate_gb_per_s = 1.0
+)";
+constexpr auto grid = R"(schema = 1
+[cluster]
+nodes = [2, 3]
+level.rack.rate_gb_per_s = [0.001, 1]
+[pipelines]
+stages = [1, 2, 4]
+[train]
+microbatches = [8, 24]
+)";
+
+void write_sweep(temporary_folder const& folder)
+{
+    folder.write("job.toml", config);
+    folder.write("cluster.toml", cluster);
+    folder.write("grid.toml", grid);
+}
+
+std::string swept(temporary_folder const& folder, std::string const& arguments)
+{
+    auto const shown = run_rheo(folder, "sweep job.toml --cluster cluster.toml " + arguments);
+    CAPTURE(shown.err);
+    REQUIRE(shown.exit_code == 0);
+    return shown.out;
+}
+
+std::string refused(temporary_folder const& folder, std::string const& arguments)
+{
+    auto const shown = run_rheo(folder, "sweep job.toml --cluster cluster.toml " + arguments);
+    CHECK(shown.exit_code == 2);
+    CHECK(shown.out.empty());
+    return shown.err;
+}
+
+}  // namespace
+
+TEST_CASE("sweep_command: threads and interruptions change nothing")
+{
+    temporary_folder const folder;
+    write_sweep(folder);
+    auto const out = swept(folder, "--grid grid.toml --csv one.csv --svg one.svg --threads 1");
+    auto const rows = folder.read("one.csv");
+    CHECK(std::count(rows.begin(), rows.end(), '\n') == 25);
+    CHECK(rows.starts_with(
+        "sweep,cluster.nodes,cluster.level.rack.rate_gb_per_s,pipelines.stages,train.microbatches,feasible,ranks,pipelines,planned_s,step_s,"));
+    CHECK(out.starts_with("job.toml on cluster.toml: 24 points, 20 of them feasible\n"));
+    for (auto const* const part : {"nodes", "rack.rate_gb_per_s", "J/token", "What binds, in points: ", "links of rack", "compute"}) {
+        CHECK(out.find(part) != std::string::npos);
+    }
+    CHECK(folder.read("one.svg").find("tokens per joule") != std::string::npos);
+    CHECK(swept(folder, "--grid grid.toml --csv four.csv --svg four.svg --threads 4") == out);
+    CHECK(folder.read("four.csv") == rows);
+    CHECK(folder.read("four.svg") == folder.read("one.svg"));
+    for (auto const cut : {rows.find('\n') + 1, rows.size() / 2, rows.size() - 1}) {  // also in the middle of a row
+        folder.write("cut.csv", rows.substr(0, cut));
+        CHECK(swept(folder, "--grid grid.toml --csv cut.csv") == out);
+        CHECK(folder.read("cut.csv") == rows);
+    }
+    CHECK(swept(folder, "--grid grid.toml --csv one.csv") == out);  // all rows are there
+}
+
+TEST_CASE("sweep_command: infeasible points say why")
+{
+    temporary_folder const folder;
+    write_sweep(folder);
+    swept(folder, "--grid grid.toml --csv rows.csv");
+    auto const rows = folder.read("rows.csv");
+    CHECK(rows.find(",3,0.001,4,8,0,,,,,,,,,,,,,6 ranks are no equal pipelines: 4 stages of 1 make 4\n") != std::string::npos);
+    folder.write("small.toml", "schema = 1\n[cluster]\nmemory_gib = [0.0001, 1]\n");
+    auto const out = swept(folder, "--grid small.toml --csv small.csv");
+    CHECK(out.starts_with("job.toml on cluster.toml: 2 points, 1 of them feasible\n"));
+    CHECK(folder.read("small.csv").find(",0.0001,0,,,,,,,,,,,,device memory,no pipeline of at most 6 ranks keeps within plan.memory_mib") != std::string::npos);
+    folder.write("none.toml", "schema = 1\n[cluster]\nmemory_gib = [0.0001]\n");
+    CHECK(swept(folder, "--grid none.toml").find("No point is feasible") != std::string::npos);
+}
+
+TEST_CASE("sweep_command: goodput where the time between losses varies")
+{
+    temporary_folder const folder;
+    write_sweep(folder);
+    folder.write("losses.toml", "schema = 1\n[plan]\nmtbf_h = [0.01, 1.0, 1000.0]\n");
+    auto const out = swept(folder, "--grid losses.toml --set plan.pipelines=[2,2,2] --no-binds");
+    CHECK(out.find("goodput") != std::string::npos);
+    CHECK(out.find("binds") == std::string::npos);
+    CHECK(swept(folder, "--grid grid.toml").find("goodput") == std::string::npos);
+    CHECK(swept(folder, "--grid grid.toml --goodput").find("goodput") != std::string::npos);
+}
+
+TEST_CASE("sweep_command: each refusal is a sentence")
+{
+    temporary_folder const folder;
+    write_sweep(folder);
+    auto const with = [&](std::string const& lines) {
+        folder.write("g.toml", "schema = 1\n" + lines);
+        return refused(folder, "--grid g.toml --csv no.csv");
+    };
+    CHECK(with("[cluster]\nnodse = [1]\n") == "rheo: g.toml:3: unknown key 'cluster.nodse'; the nearest known one is cluster.nodes\n");
+    CHECK(with("[cluster.level.rakc]\nlatency_us = [1]\n") ==
+          "rheo: g.toml:3: unknown key 'cluster.level.rakc.latency_us'; the nearest known one is cluster.level.rack.latency_us\n");
+    CHECK(with("[cluster]\ncompute_tflops = [0]\n") == "rheo: g.toml:3: cluster.compute_tflops must hold numbers above 0 and at most 1e+09, not 0\n");
+    CHECK(with("[pipelines]\nstages = [1.5]\n") == "rheo: g.toml:3: pipelines.stages must hold whole numbers from 1 to 1048576, not 1.5\n");
+    CHECK(with("[train]\nmicrobatchs = [8]\n").find("rheo: g.toml:3: train.microbatchs=8: unknown key") == 0);
+    CHECK_FALSE(std::filesystem::exists(folder.path / "no.csv"));
+    swept(folder, "--grid grid.toml --csv rows.csv");
+    CHECK(refused(folder, "--grid grid.toml --csv rows.csv --network free") ==
+          "rheo: rows.csv:2: is a row of another sweep: its config, cluster, grid or options were others; expected the rows of this sweep, or no such file\n");
+    folder.write("other.toml", "schema = 1\n[pipelines]\nstages = [1]\n");
+    CHECK(refused(folder, "--grid other.toml --csv rows.csv") ==
+          "rheo: rows.csv:1: has other columns than this sweep; expected the rows of this sweep, or no such file\n");
+    CHECK(refused(folder, "--grid none.toml") == "rheo: none.toml: this file cannot be read\n");
+}
