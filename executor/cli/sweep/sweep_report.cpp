@@ -85,6 +85,8 @@ struct axis {
     }
 };
 
+std::string tick_text(double at) { return at < 1e4 ? fmt::format("{:g}", at) : at < 1e7 ? fmt::format("{:g} k", at / 1e3) : fmt::format("{:g} M", at / 1e6); }
+
 std::string point_text(sweep_grid const& grid, std::int64_t point)
 {
     auto const at = values_at(grid, point);
@@ -190,10 +192,10 @@ std::string picture_of(sweep_report const& report)
     picture.text({{left}, {20}}, report.title);
     for (double at = 0.0; at <= y.most; at += y.step()) {
         picture.line(place(0.0, at), place(1.05 * x.most, at), "#e4e4e4");
-        picture.text({{left - 6}, {place(0, at).y.count + 4}}, at == 0.0 ? "0" : count_text(at), svg_anchor::end);
+        picture.text({{left - 6}, {place(0, at).y.count + 4}}, tick_text(at), svg_anchor::end);
     }
     for (double at = 0.0; at <= x.most; at += x.step()) {
-        picture.text({{place(at, 0).x.count}, {height - bottom + 16}}, at == 0.0 ? "0" : count_text(at), svg_anchor::middle);
+        picture.text({{place(at, 0).x.count}, {height - bottom + 16}}, tick_text(at), svg_anchor::middle);
     }
     picture.text({{left}, {34}}, "tokens per second");
     picture.text({{width - right}, {height - bottom + 34}}, energy ? "tokens per joule" : "ranks", svg_anchor::end);

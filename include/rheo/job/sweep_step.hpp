@@ -122,17 +122,32 @@ public:
 
     std::string name() const { return name_; }
 
+    /// Whether a time of at least this could still be the shortest.
+    bool can_be(seconds least) const { return (now_ - least) / now_ > most_; }
+
 private:
     seconds now_;
     double most_ = 0.01;
     std::string name_ = "latency";
 };
 
-/// @param step of the plan  @param is_limited whether the plan would be another one without a limit of memory
-template <class Model>
-std::string what_binds(job_description const& job, plan const& p, swept_steps<Model> const& steps, modelled_step const& step, seconds now, bool is_limited)
+/// What a step cannot be shorter than, by links or microbatches: what its busiest rank computes.
+inline seconds most_computing(played_step<> const& played)
 {
-    binding_search<> search{now};
+    seconds most{};
+    for (auto const& row : played.rows) {
+        most = std::max(most, row.times.computing);
+    }
+    return most;
+}
+
+/// @param now the step of the plan, @param played  @param is_limited whether the plan would be another one without a limit of memory
+template <class Model>
+std::string what_binds(job_description const& job, plan const& p, swept_steps<Model> const& steps, modelled_step const& now, played_step<> const& played,
+                       bool is_limited)
+{
+    binding_search<> search{played.end};
+    auto const least = most_computing(played);
     auto const quicker = [&](auto const& change) {
         auto const other = with_devices(job, change);
         return swept_steps<Model>{other}.time_of(p);
@@ -140,12 +155,12 @@ std::string what_binds(job_description const& job, plan const& p, swept_steps<Mo
     search.add("compute", quicker([](device_description& d) { d.compute = d.compute * 2.0; }));
     search.add("memory traffic", quicker([](device_description& d) { d.traffic = d.traffic * 2.0; }));
     for (std::size_t l = 0; l < job.cluster.levels.size(); ++l) {
-        if (job.cluster.levels[l].network.members > 1) {
-            search.add("links of " + job.cluster.levels[l].name, steps.time_with_quicker(l, step));
+        if (job.cluster.levels[l].network.members > 1 && search.can_be(least)) {
+            search.add("links of " + job.cluster.levels[l].name, steps.time_with_quicker(l, now));
         }
     }
     auto const longer = with_twice_the_microbatches(p);
-    if (!job.request.memory_limit || fullest_of(longer, job.model, job.request) <= *job.request.memory_limit) {
+    if (search.can_be(least) && (!job.request.memory_limit || fullest_of(longer, job.model, job.request) <= *job.request.memory_limit)) {
         auto const time = steps.time_of(longer);
         search.add("microbatches", time ? std::optional{*time * 0.5} : std::nullopt);
     }
@@ -228,7 +243,7 @@ swept_step sweep_step(job_description const& job, sweep_rules rules = {})
         row.goodput = detail::goodput_of<Model>(settled, played->end);
     }
     if (rules.binds) {
-        row.binds = detail::what_binds(settled, made->plan, steps, step, played->end, is_limited);
+        row.binds = detail::what_binds(settled, made->plan, steps, step, *played, is_limited);
     }
     return row;
 }

@@ -43,8 +43,11 @@ inline joules energy_per_token(swept_step const& step)
     return step.tokens > 0 ? (step.played.computing + step.played.waiting) / static_cast<double>(step.tokens) : joules{};
 }
 
+/// A part of rank_step_times.
+using rank_step_part = whole_nanoseconds rank_step_times<whole_nanoseconds>::*;
+
 /// A part's share of the step of the mean rank.
-inline double share_of_step(swept_step const& step, whole_nanoseconds rank_step_times<whole_nanoseconds>::* part)
+inline double share_of_step(swept_step const& step, rank_step_part part)
 {
     return step.played.time.count > 0 ? (step.played.parts.*part) / step.played.time : 0.0;
 }
