@@ -234,6 +234,17 @@ void command_line::add_records()
 
     auto& info_command = *app.add_subcommand("info", "Show what was compiled in and what was found.");
     info_command.callback([this] { chosen = [this] { return info(info_); }; });
+    info_command
+        .add_option("--cluster", info_.cluster,
+                    "Measure this machine, under mpirun with its ranks, and write it as a described cluster: devices, and messages inside and between nodes.")
+        ->type_name("FILE");
+    info_command.add_option("--set", info_.settings, "With --cluster: set a config key, for example run.device=cuda. Repeatable.")
+        ->expected(1)
+        ->take_all()
+        ->type_name("KEY=VALUE");
+    info_command.add_option("--repeats", info_.repeats, "With --cluster: measurements of each kind; the least counts.")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
     info_command.add_flag("--json", info_.json, "Print it as JSON.");
 }
 

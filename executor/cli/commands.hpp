@@ -49,6 +49,9 @@ struct report_options {
 };
 
 struct info_options {
+    std::string cluster;                ///< file that gets the measured cluster; empty: what was found is shown
+    std::vector<std::string> settings;  ///< of the config with which it is measured
+    int repeats = 5;                    ///< of each measurement, the first not counted
     bool json = false;
 };
 

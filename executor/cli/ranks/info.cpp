@@ -11,19 +11,25 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "executor/cli/launch.hpp"
+#include "executor/config/cluster/cluster_file.hpp"
+#include "executor/config/toml.hpp"
 #include "executor/cuda/backend.hpp"
 #include "executor/data/data.hpp"
+#include "executor/faults/time_limit.hpp"
 #include "executor/mpi/communicator.hpp"
 #include "executor/mpi/cuda_support.hpp"
 #include "executor/mpi/segment_folder.hpp"
 #include "executor/nccl/library.hpp"
 #include "executor/power/permission/found.hpp"
+#include "executor/records/record_files.hpp"
+#include "executor/train/measured/measured_cluster.hpp"
 #include "executor/train/same_command.hpp"
 #include "kernels/blas.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -102,10 +108,62 @@ nlohmann::ordered_json power_json(power::found_devices const& found)
     return {{"devices", devices}, {"missing", found.missing}};
 }
 
+std::string link_text(modelled_link link) { return fmt::format("{:.3g} us and {:.3g} GB/s", in_microseconds(link.latency), link.bandwidth.count / 1e9); }
+
+/// Writes what was measured, and says it in a line. @param messages whether they were measured
+void write_cluster(cluster_model const& cluster, std::string const& path, bool messages)
+{
+    auto const& device = cluster.device.description;
+    auto const ranks = cluster.levels.front().network.members;
+    std::string links;
+    for (auto const& level : cluster.levels) {
+        links += level.network.members > 1 ? fmt::format("; in a {} {}", level.name, link_text(level.network.link)) : "";
+    }
+    auto const line =
+        fmt::format("{} of {}, {:.3g} TFLOP/s, {:.3g} GB/s of memory and {:.3g} GiB each{}",
+                    nodes_of(cluster) == 1 ? "a node" : fmt::format("{} nodes", nodes_of(cluster)), ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks),
+                    device.compute.count / 1e12, device.traffic.count / 1e9, static_cast<double>(device.memory.count) / 1073741824.0, links);
+    write_whole(
+        path,
+        fmt::format(
+            "# Measured by rheo info --cluster: {}.\n{}# What is not measured: watts, [storage], [recovery]; see the reference of described clusters.\n{}",
+            line, messages ? "" : "# Messages were not measured: that takes two ranks, mpirun -n 2 or more.\n", to_toml(cluster)));
+    fmt::print("{}: {}{}\n", path, line, messages ? "" : "; messages are not measured, that takes mpirun with two ranks or more");
+}
+
+/// Under a launcher with all ranks, else with this one.
+int measure_cluster(info_options const& options)
+{
+    auto config = with_settings({}, options.settings);
+    auto const launched = launched_rank().has_value();
+    if (launched) {
+        int level = 0;
+        mpi::use_own_segment_folder();
+        {
+            time_limit const waits{limited_start(config.run.watchdog.start, false, "MPI_Init")};
+            MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+        }
+    }
+    auto const cluster = measured_cluster(launched ? MPI_COMM_WORLD : MPI_COMM_NULL, std::move(config), options.repeats);
+    if (cluster && is_lowest_rank()) {
+        write_cluster(*cluster, options.cluster, devices_of(*cluster) > 1);
+    }
+    if (launched) {
+        MPI_Finalize();
+    }
+    if (!cluster) {
+        throw exit_error{exit_code::environment, fmt::format("--cluster: {}", cluster.error())};
+    }
+    return 0;
+}
+
 }  // namespace
 
 int info(info_options const& options)
 {
+    if (!options.cluster.empty()) {
+        return measure_cluster(options);
+    }
     nlohmann::ordered_json ulfm{{"compiled_in", RHEO_HAS_ULFM == 1}, {"active", nullptr}};
     auto const launched = launched_rank().has_value();
     if (launched) {

@@ -49,4 +49,17 @@ expect "no sums" "layer,forward,backward,parameters,activations,boundary" "$(col
 "$rheo" plan job.toml --set plan.pipelines=[] --ranks 6 --node-size 3 --layer-profile alone.csv >refused.out 2>&1
 expect "too little for nodes of three" "4 rheo: alone.csv: stages of up to 3 devices need the columns all_reduce_2 to all_reduce_3" "$? $(cat refused.out)"
 
+# The machine as a cluster that plans are made for.
+said=$("$RHEO_MPIRUN" "${flags[@]}" -n 3 "$rheo" info --cluster cluster.toml --repeats 1 2>&1)
+expect "three ranks measure the machine" 0 $?
+expect "one of them says so" "1 1" "$(grep -c '^cluster.toml: a node of 3 ranks, .* TFLOP/s, .* GB/s of memory and .* GiB each; in a node .* us and .* GB/s$' <<<"$said") $(wc -l <<<"$said")"
+"$rheo" plan job.toml --set plan.pipelines=[] --ranks 3 --cluster cluster.toml >plan.out 2>&1
+expect "a plan is made for it" 0 $?
+"$rheo" simulate job.toml --set plan.pipelines=[3] --cluster cluster.toml --steps 3 >simulated.out 2>&1
+expect "a job is simulated on it" "0 3 ranks on cluster.toml" "$? $(grep -o '^3 ranks on cluster.toml' simulated.out)"
+said=$("$rheo" info --cluster alone.toml --repeats 1)
+expect "alone no messages are measured" "0 1" "$? $(grep -c '^alone.toml: a node of one rank, .*; messages are not measured, that takes mpirun with two ranks or more$' <<<"$said")"
+"$rheo" info --cluster no.toml --set run.devise=cuda >refused.out 2>&1
+expect "an unknown key" "2 rheo: run.devise=cuda: unknown key run.devise; the nearest known one is run.device" "$? $(cat refused.out)"
+
 exit $((failures > 0))

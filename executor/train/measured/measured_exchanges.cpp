@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/train/measured_exchanges.hpp"
+#include "executor/train/measured/measured_exchanges.hpp"
 
 #include <algorithm>
 #include <chrono>

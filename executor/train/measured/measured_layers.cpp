@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/train/measured_layers.hpp"
+#include "executor/train/measured/measured_layers.hpp"
 
 #include <algorithm>
 #include <chrono>
