@@ -2,6 +2,7 @@
 #include "executor/cli/sweep/grid_points.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -132,31 +133,44 @@ std::string set_nodes(cluster_model& cluster, point_shape const& shape)
     return {};
 }
 
+/// Ranks that share each stage, where all stages have as many.
+std::optional<std::int64_t> degree_of(run_config const& config)
+{
+    auto const& degrees = config.plan.tensor.values;
+    bool const is_one_number = !config.plan.tensor.is_automatic() && degrees.size() == 1;
+    return is_one_number ? std::optional{std::int64_t{degrees.front()}} : std::nullopt;
+}
+
+/// So many devices as the pipelines of a point need. @pre there is a degree
+std::int64_t devices_for(run_config const& config, point_shape const& shape)
+{
+    return *degree_of(config) * shape.pipelines.value_or(1) * shape.stages.value_or(1) + config.plan.spares;
+}
+
 /// Equal pipelines; what the grid does not say follows from the number of ranks. Returns why there are none.
 std::string set_pipelines(run_config& config, point_shape const& shape, int devices)
 {
     if (!shape.pipelines && !shape.stages) {
         return {};
     }
-    auto const& degrees = config.plan.tensor.values;
-    if (config.plan.tensor.is_automatic() || degrees.size() > 1) {
+    auto const degree = degree_of(config);
+    if (!degree) {
         return "plan.tensor is not one degree; expected one beside [pipelines]";
     }
-    auto const degree = degrees.empty() ? 1 : degrees.front();
-    auto const free = devices - config.plan.spares;
-    auto const group = degree * shape.stages.value_or(1) * shape.pipelines.value_or(1);
+    auto const free = std::int64_t{devices} - config.plan.spares;
+    auto const group = devices_for(config, shape) - config.plan.spares;
+    if (group > free) {
+        return fmt::format("{} pipelines of {} stages of {} ranks take {} ranks; the cluster has {} beside {} spares", shape.pipelines.value_or(1),
+                           shape.stages.value_or(1), *degree, group, free, config.plan.spares);
+    }
     if (!(shape.stages && shape.pipelines) && free % group != 0) {
         return fmt::format("{} ranks are no equal pipelines: {}", free,
-                           shape.stages ? fmt::format("{} stages of {} make {}", *shape.stages, degree, group)
-                                        : fmt::format("{} pipelines of ranks that share stages by {}", *shape.pipelines, degree));
+                           shape.stages ? fmt::format("{} stages of {} make {}", *shape.stages, *degree, group)
+                                        : fmt::format("{} pipelines of ranks that share stages by {}", *shape.pipelines, *degree));
     }
-    auto const stages = shape.stages.value_or(free / group);
-    auto const pipelines = shape.pipelines.value_or(free / group);
-    if (std::int64_t{stages} * degree * pipelines > free) {
-        return fmt::format("{} pipelines of {} stages of {} ranks take {} ranks; the cluster has {}", pipelines, stages, degree,
-                           std::int64_t{stages} * degree * pipelines, free);
-    }
-    config.plan.pipelines.assign(static_cast<std::size_t>(pipelines), stages * degree);
+    auto const stages = shape.stages ? *shape.stages : free / group;
+    auto const pipelines = shape.pipelines ? *shape.pipelines : free / group;
+    config.plan.pipelines.assign(static_cast<std::size_t>(pipelines), static_cast<int>(stages * *degree));
     return {};
 }
 
@@ -172,6 +186,9 @@ void grid_points::check_axes() const
 {
     auto const levels = cluster_ ? cluster_->levels : one_machine(1).levels;
     for (auto const& axis : grid_.axes) {
+        if (axis.key == "plan.cluster") {
+            refuse_setting(axis.place, "plan.cluster cannot vary; expected values of its keys in [cluster], or a sweep for each file");
+        }
         if (is_count(axis.key)) {
             for (auto const& value : axis.values) {
                 count_of(axis, value);
@@ -225,8 +242,11 @@ result<job_description> grid_points::job_at(std::int64_t point) const
         return failure{error.what()};
     }
     if (!cluster) {
-        auto const named = named_ranks(config);
-        cluster = one_machine(std::max({1, named, shape.pipelines.value_or(1) * shape.stages.value_or(1)}));
+        auto const devices = std::max<std::int64_t>({1, named_ranks(config), degree_of(config) ? devices_for(config, shape) : 1});
+        if (devices > most_devices) {
+            return failure{fmt::format("the pipelines take {} ranks; a machine has at most {}", devices, most_devices)};
+        }
+        cluster = one_machine(static_cast<int>(devices));
     }
     if (auto why = set_nodes(*cluster, shape); !why.empty()) {
         return failure{std::move(why)};

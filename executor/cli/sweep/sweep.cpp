@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -64,9 +66,15 @@ std::string lines_of(grid_points const& points, std::int64_t first, std::int64_t
     sweep_rules const rules{.binds = !options.no_binds, .goodput = options.goodput || varies(points.grid(), "plan.mtbf_h")};
     std::vector<std::string> lines(static_cast<std::size_t>(count));
     std::atomic<std::int64_t> next = 0;
+    std::vector<std::exception_ptr> failed(static_cast<std::size_t>(count));
     auto const work = [&] {
         for (auto i = next++; i < count; i = next++) {
-            lines[static_cast<std::size_t>(i)] = csv_line(points.grid(), sweep, first + i, step_at(points, first + i, rules, options.network == "free"));
+            auto const at = static_cast<std::size_t>(i);
+            try {
+                lines[at] = csv_line(points.grid(), sweep, first + i, step_at(points, first + i, rules, options.network == "free"));
+            } catch (...) {
+                failed[at] = std::current_exception();
+            }
         }
     };
     std::vector<std::thread> others;
@@ -78,8 +86,11 @@ std::string lines_of(grid_points const& points, std::int64_t first, std::int64_t
         thread.join();
     }
     std::string text;
-    for (auto const& line : lines) {
-        text += line;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (failed[i]) {
+            std::rethrow_exception(failed[i]);
+        }
+        text += lines[i];
     }
     return text;
 }
@@ -126,12 +137,14 @@ int sweep(sweep_options const& given)
     auto options = given;
     options.threads = options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     auto const read = read_config_file(options.config, options.settings);
-    auto const named = options.cluster.empty() ? read.config.plan.cluster : options.cluster;
+    auto config = read.config;
+    auto const named = options.cluster.empty() ? config.plan.cluster : options.cluster;
+    config.plan.cluster.clear();  // points have their own
     auto cluster = named.empty() ? std::optional<cluster_model>{} : read_cluster_file(named);
     auto const text = read_text_file(options.grid);
-    auto const digest = digest_of({to_toml(read.config), cluster ? to_toml(*cluster) : "", text, options.network, options.reduction,
-                                   options.no_binds ? "" : "binds", options.goodput ? "goodput" : ""});
-    grid_points const points{parse_grid(text, options.grid), read.config, std::move(cluster), form_named(options.reduction)};
+    auto const digest = digest_of({to_toml(config), cluster ? to_toml(*cluster) : "", text, options.network, options.reduction, options.no_binds ? "" : "binds",
+                                   options.goodput ? "goodput" : ""});
+    grid_points const points{parse_grid(text, options.grid), std::move(config), std::move(cluster), form_named(options.reduction)};
     auto const& grid = points.grid();
     auto csv = begun_csv(options.csv, grid, digest);
     growing_file file{options.csv, csv};

@@ -35,7 +35,7 @@ std::string csv_header(sweep_grid const& grid)
 {
     std::string line = "sweep,";
     for (auto const& axis : grid.axes) {
-        line += axis.key + ',';
+        line += cell_text(axis.key) + ',';
     }
     return fmt::format("{}{},{}\n", line, fmt::join(result_columns, ","), last_column);
 }

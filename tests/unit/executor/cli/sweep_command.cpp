@@ -109,6 +109,38 @@ TEST_CASE("sweep_command: infeasible points say why")
     CHECK(swept(folder, "--grid none.toml").find("No point is feasible") != std::string::npos);
 }
 
+TEST_CASE("sweep_command: pipelines follow from the devices")
+{
+    temporary_folder const folder;
+    write_sweep(folder);
+    folder.write("shapes.toml", "schema = 1\n[pipelines]\ncount = [1, 2, 4, 1000000]\nstages = [1, 3, 1000000]\n");
+    swept(folder, "--grid shapes.toml --csv shapes.csv --no-binds");
+    auto const rows = folder.read("shapes.csv");
+    CHECK(rows.find(",2,3,1,6,3 + 3,") != std::string::npos);
+    CHECK(rows.find(",4,1,1,4,1 + 1 + 1 + 1,") != std::string::npos);
+    CHECK(rows.find("4 pipelines of 3 stages of 1 ranks take 12 ranks; the cluster has 6 beside 0 spares\n") != std::string::npos);
+    CHECK(rows.find("1000000 pipelines of 1000000 stages of 1 ranks take 1000000000000 ranks;") != std::string::npos);
+    auto const alone = run_rheo(folder, "sweep job.toml --grid shapes.toml --csv alone.csv --no-binds");  // on as many processes as it takes
+    CHECK(alone.exit_code == 0);
+    CHECK(folder.read("alone.csv").find(",4,3,1,12,3 + 3 + 3 + 3,") != std::string::npos);
+    CHECK(folder.read("alone.csv").find("the pipelines take 1000000000000 ranks; a machine has at most 1048576\n") != std::string::npos);
+    folder.write("count.toml", "schema = 1\n[pipelines]\ncount = [2, 4]\n[plan]\nspares = [0, 100]\n");
+    swept(folder, "--grid count.toml --csv count.csv --no-binds");
+    CHECK(folder.read("count.csv").find(",2,0,1,6,3 + 3,") != std::string::npos);
+    CHECK(folder.read("count.csv").find(",4,0,0,,,,,,,,,,,,,6 ranks are no equal pipelines: 4 pipelines of ranks that share stages by 1\n") !=
+          std::string::npos);
+    CHECK(folder.read("count.csv").find(",2,100,0,") != std::string::npos);
+}
+
+TEST_CASE("sweep_command: a cluster of the config can vary, too")
+{
+    temporary_folder const folder;
+    write_sweep(folder);
+    folder.write("memory.toml", "schema = 1\n[cluster]\nmemory_gib = [0.0001, 1]\n");
+    auto const given = run_rheo(folder, "sweep job.toml --grid memory.toml --set plan.cluster='cluster.toml'");
+    CHECK(given.out.starts_with("job.toml on cluster.toml: 2 points, 1 of them feasible\n"));
+}
+
 TEST_CASE("sweep_command: goodput where the time between losses varies")
 {
     temporary_folder const folder;
@@ -135,6 +167,8 @@ TEST_CASE("sweep_command: each refusal is a sentence")
     CHECK(with("[cluster]\ncompute_tflops = [0]\n") == "rheo: g.toml:3: cluster.compute_tflops must hold numbers above 0 and at most 1e+09, not 0\n");
     CHECK(with("[pipelines]\nstages = [1.5]\n") == "rheo: g.toml:3: pipelines.stages must hold whole numbers from 1 to 1048576, not 1.5\n");
     CHECK(with("[train]\nmicrobatchs = [8]\n").find("rheo: g.toml:3: train.microbatchs=8: unknown key") == 0);
+    CHECK(with("[plan]\ncluster = [\"a.toml\"]\n") ==
+          "rheo: g.toml:3: plan.cluster cannot vary; expected values of its keys in [cluster], or a sweep for each file\n");
     CHECK_FALSE(std::filesystem::exists(folder.path / "no.csv"));
     swept(folder, "--grid grid.toml --csv rows.csv");
     CHECK(refused(folder, "--grid grid.toml --csv rows.csv --network free") ==
