@@ -50,7 +50,7 @@ as_planned optimizer
 train keeper 4 "${sharded[@]}" --inject kill:0@2:parameters
 same keeper $?
 late 0
-train resumed 1 "${alone[@]}" --inject kill:0@3:forward
+train resumed 1 "${alone[@]}" --inject drain:0@2
 train resumed 2 --set plan.pipelines=[2] --set plan.failures=0
 same resumed $?
 

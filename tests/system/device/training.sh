@@ -18,6 +18,9 @@ job() { # <run folder> <ranks> [arguments]: a training with the keys, which come
   shift 2
   train "$folder" "$ranks" "${keys[@]}" "$@"
 }
+continued() { # <run folder>: whose only rank left after step 2, with a checkpoint
+  expect "$1: from the checkpoint" 1 "$(grep -c "^resuming after 3 steps, from $1/step-3\$" "$1.out")"
+}
 late() { # <0|1>: whether the emulated device does everything as late as it may
   if emulated && (($1)); then export RHEO_EMULATED_LATE=1; else unset RHEO_EMULATED_LATE; fi
 }
@@ -47,9 +50,10 @@ for dtype in fp32 bf16; do
   same "$dtype-lost" $?
   expect "$dtype: one recovery" 1 "$(grep -c '"kind":"recovery"' "$dtype-lost/metrics.jsonl")"
   late 0
-  job "$dtype-resumed" 1 "${device[@]}" "${alone[@]}" --inject kill:0@3:forward
+  job "$dtype-resumed" 1 "${device[@]}" "${alone[@]}" --inject drain:0@2
   job "$dtype-resumed" 2 "${device[@]}" --set plan.pipelines=[1,1] --set run.graphs=false
   same "$dtype-resumed" $?
+  continued "$dtype-resumed"
   expect "$dtype: the loss is near the host's" 4 "$(paste <(losses host) <(losses "$dtype-one") | awk -v near="$([[ $dtype == fp32 ]] && echo 1e-4 || echo 0.05)" \
     '{d = $1 - $2; if (d < near && d > -near) ++n} END {print n + 0}')"
   as_planned "$dtype-one"
@@ -94,9 +98,10 @@ late 1
 job rows-lost 3 "${device[@]}" --set plan.pipelines=[3] --inject kill:1@2:backward
 rows_same rows-lost $?
 late 0
-job rows-resumed 1 "${device[@]}" "${alone[@]}" --inject kill:0@3:forward
+job rows-resumed 1 "${device[@]}" "${alone[@]}" --inject drain:0@2
 job rows-resumed 2 "${device[@]}" --set plan.pipelines=[2] --set plan.failures=0
 rows_same rows-resumed $?
+continued rows-resumed
 expect "sums in 32 bits: the loss is near that of 64" 4 "$(paste <(losses bf16-one) <(losses rows-one) | awk '{d = $1 - $2; if (d < 0.02 && d > -0.02) ++n} END {print n + 0}')"
 expect "dtypes differ" 1 "$([[ $(value digest fp32-one) != "$(value digest bf16-one)" ]] && echo 1)"
 all || exit $((failures > 0))
@@ -140,9 +145,10 @@ other_same() { # <run folder> <exit code>
 "$RHEO_MPIRUN" "${flags[@]}" -n 1 -x RHEO_EMULATED_ALGORITHM=2 "$rheo" train job.toml "${keys[@]}" --set run.folder=other-first --set run.device=cuda : \
   -n 3 -x RHEO_EMULATED_ALGORITHM=1 "$rheo" train job.toml "${keys[@]}" --set run.folder=other-first --set run.device=cuda >other-first.out 2>&1
 other_same other-first $?
-RHEO_EMULATED_ALGORITHM=2 job other-resumed 1 --set run.device=cuda "${alone[@]}" --inject kill:0@3:forward
+RHEO_EMULATED_ALGORITHM=2 job other-resumed 1 --set run.device=cuda "${alone[@]}" --inject drain:0@2
 job other-resumed 2 --set run.device=cuda --set plan.pipelines=[1,1]
 other_same other-resumed $?
+continued other-resumed
 
 # Rows longer than a tile, so that kinds of attention add in another order.
 long=(--set run.device=cuda --set train.dtype=bf16 --set model.width=128 --set model.context=136 --set train.microbatch.tokens=136 --set train.microbatches=2
