@@ -5,7 +5,7 @@
 // four are under way at a time: some are packed or unpacked while others travel, and no rank needs memory for more. A message whose bytes are
 // one run of the user's memory is sent or received there. Many of these are under way, so that a rank that gets a core has work for long. Each end
 // decides that for itself. MPI keeps the messages of a pair in order, so one tag is enough. Rows are packed here, not by an
-// MPI datatype: for rows of some KiB these were no faster with Open MPI 5.0, for shorter ones half as fast, and a quarter with MPICH 4.0 (bench_reshard).
+// MPI datatype: with Open MPI 5.0 these were no faster for rows of some KiB, and with MPICH 4.0 they took four to five times as long (bench_reshard).
 //
 // Where addends are added, a message that came too early waits in its buffer, and its stream with it, until those of lower ranks have been
 // added. The stream of the lowest rank never waits, so all of them end; no memory is needed beyond the buffers of the streams.

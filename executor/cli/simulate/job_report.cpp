@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/cli/simulate/amount_text.hpp"
 #include "executor/cli/simulate/simulate.hpp"
 #include "executor/plan/text_table.hpp"
 #include "rheo/units/units.hpp"
@@ -24,29 +25,6 @@ double in_s(whole_nanoseconds time) { return static_cast<double>(time.count) * 1
 double tokens_of(job_report const& report, simulated_job const& job)
 {
     return static_cast<double>(job.account.steps) * static_cast<double>(tokens_per_step(*report.described));
-}
-
-/// With the unit that suits it.
-std::string time_text(whole_nanoseconds time)
-{
-    auto const s = in_s(time);
-    return s == 0.0      ? "0"
-           : s < 1e-3    ? fmt::format("{:.3g} us", s * 1e6)
-           : s < 1.0     ? fmt::format("{:.3g} ms", s * 1e3)
-           : s < 600.0   ? fmt::format("{:.2f} s", s)
-           : s < 36000.0 ? fmt::format("{:.1f} min", s / 60.0)
-                         : fmt::format("{:.2f} h", s / 3600.0);
-}
-
-std::string count_text(double value)
-{
-    return value < 1e4 ? fmt::format("{:.4g}", value) : value < 1e7 ? fmt::format("{:.1f} k", value / 1e3) : fmt::format("{:.2f} M", value / 1e6);
-}
-
-std::string mebibytes_text(bytes size)
-{
-    auto const mib = in_mebibytes(size);
-    return mib < 1024.0 ? fmt::format("{:.4g} MiB", mib) : fmt::format("{:.4g} GiB", mib / 1024.0);
 }
 
 std::string ranks_text(std::vector<rank_id> const& ranks)
@@ -90,7 +68,7 @@ public:
     {
         text_row row{{std::move(name)}};
         for (auto const& named : report_->jobs) {
-            row.cells.insert(row.cells.end(), {time_text(value(named.job)), share_of(value(named.job), all(named.job))});
+            row.cells.insert(row.cells.end(), {time_text(in_s(value(named.job))), share_of(value(named.job), all(named.job))});
         }
         rows_.push_back(std::move(row));
     }
@@ -189,8 +167,8 @@ std::string accounts_text(job_report const& report)
     table.add("restarts, halts", [](simulated_job const& job) {
         return fmt::format("{}", count_changes(job, [](auto const& c) { return c.what == job_change::restarted || c.what == job_change::halted; }));
     });
-    table.add("copied", [](simulated_job const& job) { return mebibytes_text(job.copied); });
-    table.add("fullest rank", [](simulated_job const& job) { return mebibytes_text(job.fullest); });
+    table.add("copied", [](simulated_job const& job) { return memory_text(in_mebibytes(job.copied)); });
+    table.add("fullest rank", [](simulated_job const& job) { return memory_text(in_mebibytes(job.fullest)); });
     return table.text();
 }
 
@@ -208,8 +186,8 @@ std::string changes_text(simulated_job const& job, std::size_t most)
         }
         auto lost = ranks_text(c.lost);
         lost = lost.size() > 24 ? fmt::format("{} ranks", c.lost.size()) : lost;
-        rows.push_back({{time_text(c.at), fmt::format("{}", c.step), std::string{name_of(c.what)}, std::move(lost), time_text(c.recovery),
-                         time_text(c.lost_time), mebibytes_text(c.copied), fmt::format("{}", c.ranks)}});
+        rows.push_back({{time_text(in_s(c.at)), fmt::format("{}", c.step), std::string{name_of(c.what)}, std::move(lost), time_text(in_s(c.recovery)),
+                         time_text(in_s(c.lost_time)), memory_text(in_mebibytes(c.copied)), fmt::format("{}", c.ranks)}});
     }
     auto text = "\n" + to_text(columns, rows);
     if (job.changes.size() > rows.size()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/cli/amount_checks.hpp"
 #include "executor/cli/command_line.hpp"
+#include "executor/cli/simulate/network_options.hpp"
 #include "executor/cli/simulate/simulate.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -41,12 +42,7 @@ void command_line::add_simulate()
         ->expected(1)
         ->take_all()
         ->type_name("POLICY");
-    command.add_option("--network", options.network, "Messages share links, or have them for themselves.")
-        ->check(CLI::IsMember({"contended", "free"}))
-        ->capture_default_str();
-    command.add_option("--reduction", options.reduction, "Form of the reductions. slice-owner: what rheo does.")
-        ->check(CLI::IsMember({"slice-owner", "ring", "tree", "direct"}))
-        ->capture_default_str();
+    add_network_options(command, options.network, options.reduction);
     command.add_option("--steps-table", options.steps_table, "CSV with columns model,samples_per_step,nodes,samples_per_s: steps are a table.")
         ->type_name("FILE");
     command.add_option("--model", options.model, "Model of the table. Default: its only one.")->type_name("NAME");

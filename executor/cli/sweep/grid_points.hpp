@@ -18,7 +18,7 @@ namespace rheo::cli {
 class grid_points {
 public:
     /// @param cluster none: processes of one machine
-    /// @throws exit_error (usage) with the line of the grid: a key that is none, a value of a wrong kind, a level that the cluster has not
+    /// @throws exit_error (usage) with the line of the grid: an unknown key or level, a value of the wrong kind
     grid_points(sweep_grid grid, run_config config, std::optional<cluster_model> cluster, collective_form reduction);
 
     sweep_grid const& grid() const { return grid_; }

@@ -18,6 +18,7 @@
 #include "executor/cli/amount_checks.hpp"
 #include "executor/cli/command_line.hpp"
 #include "executor/cli/simulate/job_of_config.hpp"
+#include "executor/cli/simulate/network_options.hpp"
 #include "executor/cli/sweep/grid_points.hpp"
 #include "executor/cli/sweep/sweep_report.hpp"
 #include "executor/cli/sweep/sweep_table.hpp"
@@ -182,18 +183,12 @@ void command_line::add_sweep()
             "memory_gib, level.NAME.rate_gb_per_s, level.NAME.latency_us.")
         ->required()
         ->type_name("FILE");
-    command.add_option("--csv", options.csv, "Write a row for each point, in the order of the grid; rows that are there from an interrupted sweep are kept.")
-        ->type_name("FILE");
+    command.add_option("--csv", options.csv, "Write a row for each point, in the order of the grid; rows of an interrupted sweep are kept.")->type_name("FILE");
     command.add_option("--svg", options.svg, "Write a picture: tokens per second over tokens per joule, and what binds.")->type_name("FILE");
     command.add_flag("--goodput", options.goodput, "Simulate the loss of a rank at each point. It is done where plan.mtbf_h varies.");
     command.add_flag("--no-binds", options.no_binds, "Do not look for what binds: a plan and a step for each point.");
     command.add_option("--threads", options.threads, "Threads. Default: one for each processor.")->check(CLI::Range(1, 1024));
-    command.add_option("--network", options.network, "Messages share links, or have them for themselves.")
-        ->check(CLI::IsMember({"contended", "free"}))
-        ->capture_default_str();
-    command.add_option("--reduction", options.reduction, "Form of the reductions. slice-owner: what rheo does.")
-        ->check(CLI::IsMember({"slice-owner", "ring", "tree", "direct"}))
-        ->capture_default_str();
+    add_network_options(command, options.network, options.reduction);
 }
 
 }  // namespace rheo::cli

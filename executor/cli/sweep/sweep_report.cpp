@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "executor/cli/simulate/amount_text.hpp"
 #include "executor/plan/text_table.hpp"
 #include "rheo/trace/svg.hpp"
 
@@ -17,18 +18,6 @@ namespace rheo::cli {
 namespace {
 
 constexpr std::size_t most_rows_of_text = 15;
-
-std::string time_text(double s)
-{
-    return s < 1e-3 ? fmt::format("{:.3g} us", s * 1e6) : s < 1.0 ? fmt::format("{:.3g} ms", s * 1e3) : fmt::format("{:.3f} s", s);
-}
-
-std::string memory_text(double mib) { return mib < 1024.0 ? fmt::format("{:.4g} MiB", mib) : fmt::format("{:.4g} GiB", mib / 1024.0); }
-
-std::string count_text(double value)
-{
-    return value < 1e4 ? fmt::format("{:.4g}", value) : value < 1e7 ? fmt::format("{:.1f} k", value / 1e3) : fmt::format("{:.2f} M", value / 1e6);
-}
 
 /// A key without its table, where that says enough.
 std::string short_name(std::string const& key)

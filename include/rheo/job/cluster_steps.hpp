@@ -35,6 +35,21 @@ using slow_factors = std::vector<double>;
 
 constexpr double factor_of(slow_factors const& slow, rank_id rank) { return at(rank) < slow.size() ? slow[at(rank)] : 1.0; }
 
+namespace detail {
+
+/// Measured times of layers on another device: they change as modelled times do.
+template <class OnlyWhenCalled = void>
+std::vector<layer_profile> as_modelled(std::vector<layer_profile> measured, std::vector<layer_profile> const& before, std::vector<layer_profile> const& after)
+{
+    for (std::size_t l = 0; l < measured.size(); ++l) {
+        measured[l].forward = measured[l].forward * (after[l].forward / before[l].forward);
+        measured[l].backward = measured[l].backward * (after[l].backward / before[l].backward);
+    }
+    return measured;
+}
+
+}  // namespace detail
+
 template <class OnlyWhenCalled = void>
 class cluster_steps {
 public:
@@ -80,7 +95,7 @@ private:
 
     int layers() const { return static_cast<int>(model_->layers.size()); }
 
-    /// Layers on another device. Measured times are scaled by the ratio of modelled ones.
+    /// Layers on another device.
     std::vector<layer_profile> layers_on(device_description device) const
     {
         auto other = *request_;
@@ -90,13 +105,7 @@ private:
         if (!request_->profile.empty()) {
             auto same = *request_;
             same.profile.clear();
-            auto const before = planned_layers(*model_, same);
-            auto scaled = request_->profile;
-            for (std::size_t l = 0; l < layers.size(); ++l) {
-                scaled[l].forward = scaled[l].forward * (layers[l].forward / before[l].forward);
-                scaled[l].backward = scaled[l].backward * (layers[l].backward / before[l].backward);
-            }
-            return scaled;
+            return detail::as_modelled(request_->profile, planned_layers(*model_, same), layers);
         }
         return layers;
     }

@@ -78,7 +78,7 @@ plan with_twice_the_microbatches(plan p)
     return p;
 }
 
-/// The job where each device has another rate. Measured times of layers change as modelled ones do.
+/// The job where each device has another rate.
 template <class Change>
 job_description with_devices(job_description job, Change const& change)
 {
@@ -94,12 +94,7 @@ job_description with_devices(job_description job, Change const& change)
     }
     job.request = on_cluster(std::move(job.request), job.cluster);
     if (!before.empty()) {
-        auto const after = modelled();
-        for (std::size_t l = 0; l < before.size(); ++l) {
-            auto& measured = job.request.profile[l];
-            measured.forward = measured.forward * (after[l].forward / before[l].forward);
-            measured.backward = measured.backward * (after[l].backward / before[l].backward);
-        }
+        job.request.profile = as_modelled(std::move(job.request.profile), before, modelled());
     }
     return job;
 }

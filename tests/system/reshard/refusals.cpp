@@ -167,6 +167,30 @@ void works()
     }
 }
 
+/// The same arrays again and again, until the resharding has been moved away.
+void prepared()
+{
+    call c;
+    prepared_reshard first{MPI_COMM_WORLD, c.plan, c.held, c.wanted};
+    for (int run = 0; run < 3; ++run) {
+        c.get.fill(-1.0F);
+        c.have[0] = static_cast<float>(100 * run + self);
+        first.run();
+        check(c.get[0] == static_cast<float>(100 * run + 1 - self) && c.get[5] == static_cast<float>((1 - self) * 6 + 5), "what is held at each run");
+    }
+    auto second = std::move(first);
+    c.get.fill(-1.0F);
+    second.run();
+    check(c.get[5] == static_cast<float>((1 - self) * 6 + 5), "a resharding that was moved");
+    bool refuses = false;
+    try {
+        first.run();
+    } catch (std::logic_error const&) {
+        refuses = true;
+    }
+    check(refuses, "one that was moved away does not run");
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
@@ -177,6 +201,7 @@ int main(int argc, char** argv)
     formats();
     plans();
     works();
+    prepared();
     MPI_Finalize();
     return wrong == 0 ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 
 #include "support/rheo_command.hpp"
 #include "support/temporary_folder.hpp"
+#include "unit/executor/cli/small_cluster.hpp"
 
 namespace {
 
@@ -16,26 +17,7 @@ train = { steps = 40, microbatches = 8, microbatch = { sequences = 2, tokens = 6
 plan = { failures = 1, pipelines = [2, 2, 2] }
 checkpoint = { every_steps = 10 }
 )";
-constexpr auto cluster = R"(schema = 1
-[device]
-compute_tflops = 0.002
-memory_rate_gb_per_s = 10.0
-memory_gib = 1.0
-computing_w = 30.0
-waiting_w = 10.0
-[[level]]
-name = "node"
-members = 2
-topology = "full"
-latency_us = 2.0
-rate_gb_per_s = 10.0
-[[level]]
-name = "rack"
-members = 3
-topology = "switch"
-latency_us = 10.0
-rate_gb_per_s = 1.0
-[storage]
+constexpr auto storage_and_recovery = R"([storage]
 read_gb_per_s = 1.0
 write_gb_per_s = 0.5
 [recovery]
@@ -47,7 +29,7 @@ constexpr auto faults = "time_s,event,what,value\n0.5,lose,rank:3,\n0.9,return,r
 void write_job(temporary_folder const& folder)
 {
     folder.write("job.toml", config);
-    folder.write("cluster.toml", cluster);
+    folder.write("cluster.toml", std::string{small_cluster::text} + storage_and_recovery);
     folder.write("faults.csv", faults);
 }
 

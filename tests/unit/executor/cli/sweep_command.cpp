@@ -6,6 +6,7 @@
 
 #include "support/rheo_command.hpp"
 #include "support/temporary_folder.hpp"
+#include "unit/executor/cli/small_cluster.hpp"
 
 namespace {
 
@@ -13,26 +14,6 @@ constexpr auto config = R"(schema = 1
 model = { width = 64, heads = 4, blocks = 6, context = 64 }
 train = { steps = 40, microbatches = 8, microbatch = { sequences = 2, tokens = 64 } }
 plan = { failures = 1 }
-)";
-constexpr auto cluster = R"(schema = 1
-[device]
-compute_tflops = 0.002
-memory_rate_gb_per_s = 10.0
-memory_gib = 1.0
-computing_w = 30.0
-waiting_w = 10.0
-[[level]]
-name = "node"
-members = 2
-topology = "full"
-latency_us = 2.0
-rate_gb_per_s = 10.0
-[[level]]
-name = "rack"
-members = 3
-topology = "switch"
-latency_us = 10.0
-rate_gb_per_s = 1.0
 )";
 constexpr auto grid = R"(schema = 1
 [cluster]
@@ -47,7 +28,7 @@ microbatches = [8, 24]
 void write_sweep(temporary_folder const& folder)
 {
     folder.write("job.toml", config);
-    folder.write("cluster.toml", cluster);
+    folder.write("cluster.toml", small_cluster::text);
     folder.write("grid.toml", grid);
 }
 

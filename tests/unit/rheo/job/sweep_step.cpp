@@ -73,7 +73,7 @@ TEST_CASE("sweep_step: what binds is what shortens the step most")
     CHECK(binding(long_way) == "latency");
 }
 
-TEST_CASE("sweep_step: too little memory is said and binds")
+TEST_CASE("sweep_step: a lack of memory is reported as what binds")
 {
     auto job = job_on(2, {1, 1});
     job.request.memory_limit = bytes{1000};
