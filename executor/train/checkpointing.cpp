@@ -2,6 +2,7 @@
 #include "executor/train/checkpointing.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -194,7 +195,26 @@ void checkpointing::depart(std::span<rank_id const> members)
     writer_.wait();
 }
 
-bool checkpointing::write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
+bool checkpointing::save_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state, reduction const& largest)
+{
+    // A loss in an earlier call may have left the ranks at different places of it: all look for the newest one that any of them knows of.
+    auto const mine = is_offered() ? std::optional{step_} : published_;
+    if (auto const newest = largest(mine ? mine->value : -1); newest >= 0) {
+        look_for(step_id{newest}, largest);
+    }
+    bool there = false;
+    for (int tries = 0; tries < 2 && !there; ++tries) {
+        bool const all_ready = largest(offer(step, generation, holders, state) ? 0 : 1) == 0;
+        if (phase_ == phase::offered) {
+            agreed(all_ready ? part_is_ready | has_not_failed : 0);
+        }
+        there = look_for(step, largest);
+    }
+    return there;
+}
+
+/// Writes this rank's part. @returns whether it is on disk
+bool checkpointing::offer(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
 {
     if (published_ == step && phase_ != phase::writing) {
         return true;
@@ -207,28 +227,39 @@ bool checkpointing::write_now(step_id step, generation_id generation, tensor_hol
         begin(step, generation, holders, state);
     }
     writer_.wait();
+    phase_ = phase::offered;
     return (consents() & part_is_ready) != 0;
 }
 
-void checkpointing::publish_now(bool all_ready)
+/// When the publisher, if there is one, is done, every rank looks. @returns whether all see it
+bool checkpointing::look_for(step_id step, reduction const& largest)
 {
-    if (phase_ == phase::writing) {
-        agreed(all_ready ? part_is_ready | has_not_failed : 0);
+    if (is_offered()) {
+        writer_.wait();
     }
-    writer_.wait();
+    largest(0);
+    bool const there = largest(std::filesystem::exists(checkpoint_folder(job_->config.run.folder, step)) ? 0 : 1) == 0;
+    settled(step, there);
+    return there;
 }
 
-void checkpointing::settled(bool is_there)
+void checkpointing::settled(step_id step, bool is_there)
 {
-    if (!is_there) {
-        if (writer_.state() == writer_state::failed) {
+    if (is_offered()) {
+        auto const part = writer_.state();
+        if (is_there && part == writer_state::ready) {
+            writer_.hand_over();
+        } else if (!is_there && part == writer_state::failed) {
             own_news_.push_back(no_checkpoint());
         }
-        published_.reset();
-        phase_ = phase::idle;
-    } else if (phase_ == phase::publishing) {
-        there();
+        if (is_there) {
+            there();
+        } else {
+            writer_.abandon();
+            phase_ = phase::idle;
+        }
     }
+    published_ = is_there ? std::optional{step} : std::nullopt;
 }
 
 void checkpointing::report(records& record)

@@ -6,9 +6,11 @@
 // writes them. Every later vote carries two consents: "my part is on disk" and "my writing has not
 // failed". When all have the first one rank publishes; when one lacks the second all give it up. The
 // next one is begun only after a vote in which the publisher, too, had nothing left to do.
+// The last one, when the job closes, has no votes: there the ranks reduce, and a loss may end a reduction on some of them only.
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,19 +61,19 @@ public:
     /// publication; no other rank may remove it, because an earlier one may still be on its way to its name.
     void generation_ended(std::span<rank_id const> members);
 
-    /// The one whose publication has begun and is not known to have ended: the same on all ranks.
+    /// The one whose publication has begun and is not known to have ended: the same on all ranks until the job closes.
     std::optional<step_id> in_publication() const { return phase_ == phase::publishing ? std::optional{step_} : std::nullopt; }
 
     /// Before this rank leaves, alone and in order: gives up what it writes as the others do, and finishes what it publishes.
     void depart(std::span<rank_id const> members);
 
-    /// Before the job ends: writes the state now, unless it is there already. Every member calls these two in turn; between
-    /// them all must have heard that every part is ready. @pre nothing is in publication  @returns whether my part is on disk
-    bool write_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
-    void publish_now(bool all_ready);
+    /// The largest of the values of all members, on each of them. @throws peer_lost
+    using reduction = std::function<std::int64_t(std::int64_t)>;
 
-    /// Then all have looked whether it is there: its publisher may have died.
-    void settled(bool is_there);
+    /// Before the job ends, on every member: writes and publishes the state, unless it is there already. After a loss all members that are left
+    /// call it again: the number of its reductions follows from what was reduced, never from what one rank knows.
+    /// @returns whether it is there  @throws what `largest` does
+    bool save_now(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state, reduction const& largest);
 
     /// Records what has happened since: checkpoints that are there now, or why one is not.
     void report(records& record);
@@ -82,6 +84,10 @@ private:
     bool publishes() const { return parts().front() == self_; }
     void publish();
     void there();
+    bool is_offered() const { return phase_ == phase::offered || phase_ == phase::publishing; }
+    bool offer(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
+    bool look_for(step_id step, reduction const& largest);
+    void settled(step_id step, bool is_there);
     std::string no_checkpoint() const;
 
     job const* job_;
@@ -91,13 +97,14 @@ private:
     rank_id self_;
     std::atomic<std::int64_t> being_written_{-1};  ///< the step, for the writing thread
     checkpoint_writer writer_;
-    enum class phase : std::uint8_t { idle, writing, publishing };
-    phase phase_ = phase::idle;  ///< the same on all ranks
+    /// Offered, only when the job closes: this rank's part is done, and others may have heard that all are. The publisher may be at work.
+    enum class phase : std::uint8_t { idle, writing, offered, publishing };
+    phase phase_ = phase::idle;  ///< the same on all ranks until the job closes
     step_id step_{-1};           ///< of the one in progress
     generation_id generation_{};
     std::vector<rank_id> writers_;
     std::vector<checkpoint_tensor> tensors_;
-    std::optional<step_id> published_;  ///< the newest one, as far as all ranks know
+    std::optional<step_id> published_;  ///< the newest one, as far as this rank knows
     seconds begun_at_{};
     bytes size_{};  ///< of all tensors in it
     std::optional<checkpoint_record> written_{};

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -228,24 +227,12 @@ void trainer::close()
 
 bool trainer::save(tensor_holders const& holders)
 {
-    auto const nobody_misses = [&](bool mine) {
-        step_scalars missing{{}, {mine ? 0 : 1}};
-        all_reduce(*messages_, missing);
-        return missing.sums.front() == 0;
+    auto const largest = [&](std::int64_t mine) {
+        step_scalars all{{static_cast<double>(mine)}, {}};
+        all_reduce(*messages_, all);
+        return static_cast<std::int64_t>(all.maxima.front());
     };
-    auto const publish = [&](step_id step, bool ready) {
-        checkpoints_.publish_now(ready);  // the publisher is done when all ranks meet again
-        bool const there = nobody_misses(true) && nobody_misses(std::filesystem::exists(checkpoint_folder(job_->config.run.folder, step)));
-        checkpoints_.settled(there);
-        return there;
-    };
-    if (auto const earlier = checkpoints_.in_publication()) {
-        publish(*earlier, true);
-    }
-    bool there = false;
-    for (int tries = 0; tries < 2 && !there; ++tries) {
-        there = publish(state_.now.step, nobody_misses(checkpoints_.write_now(state_.now.step, generation_->id, holders, resident_)));
-    }
+    bool const there = checkpoints_.save_now(state_.now.step, generation_->id, holders, resident_, largest);
     checkpoints_.report(with_->record);
     return there;
 }

@@ -44,6 +44,7 @@ bool profile_sweep::settled(bool committed, computed_sums const& sums, std::span
 {
     if (gathered_) {
         write(is_reporter);
+        is_written_ = true;
     }
     if (!runs() || !committed) {
         return false;
@@ -91,7 +92,6 @@ void profile_sweep::gather(mpi::messenger& messages)
 void profile_sweep::write(bool is_reporter)
 {
     auto const& file = job_->config.power.sweep;
-    is_written_ = true;
     if (is_reporter) {
         auto const measured = gathered_->rows();
         try {

@@ -8,75 +8,17 @@
 #include <thread>
 
 #include "support/catch.hpp"
-#include "support/temporary_folder.hpp"
-#include "unit/executor/checkpoint/small_job.hpp"
+#include "unit/executor/checkpoint/job_in_folder.hpp"
 
 using namespace rheo;
 using namespace std::chrono_literals;
+using small_job::job_in_folder;
 namespace fs = std::filesystem;
 
 namespace {
 
 constexpr rank_id first{0};
 constexpr rank_id second{1};
-
-run_config config_in(temporary_folder const& folder)
-{
-    std::string text;
-    for (int i = 0; i < 200; ++i) {
-        text += "a line to learn\n";
-    }
-    folder.write("text", text);
-    run_config config;
-    config.model = small_job::shape;
-    config.data.paths = {(folder.path / "text").string()};
-    config.model.vocabulary = 256;
-    config.train.steps = 100;
-    config.train.microbatch = {1, 4};
-    config.checkpoint.every_steps = 5;
-    config.checkpoint.interval = {};
-    config.run.folder = (folder.path / "run").string();
-    return config;
-}
-
-/// What ranks have in common, and the state that each of them holds whole.
-struct two_ranks {
-    temporary_folder folder;
-    run_config config = config_in(folder);
-    model_description model = gpt_model(config.model);
-    host_backend backend{1};
-    dataset data{config.data, config.model.vocabulary, config.train.microbatch};
-    records silent{config.run.folder, first, false, true};
-    job about{model, state_of(model), {}, config};
-    fault_injector no_faults;
-    resident_state state{about.state, backend};
-    std::vector<pipeline_instance> both{{{layer_id{0}, layer_id{2}, layer_id{4}}, {{first}, {second}}}};
-    std::vector<pipeline_instance> alone{{{layer_id{0}, layer_id{4}}, {{first}}}};
-
-    two_ranks()
-    {
-        initialise_layers(state, layer_id{0}, layer_id{4}, 1);
-        silent.set_reporter(true);
-    }
-
-    /// Folders of checkpoints in the run folder, finished or not.
-    std::set<std::string> folders() const
-    {
-        std::set<std::string> names;
-        for (auto const& entry : fs::directory_iterator{config.run.folder}) {
-            if (auto const name = entry.path().filename().string(); name.find("step-") != std::string::npos) {
-                names.insert(name);
-            }
-        }
-        return names;
-    }
-
-    std::string notes()
-    {
-        silent.flush();
-        return folder.read("run/metrics.jsonl");
-    }
-};
 
 template <class Ready>
 bool within_ten_seconds(Ready ready)
@@ -100,7 +42,7 @@ bool ready(checkpointing const& rank)
 
 TEST_CASE("checkpointing: published when all ranks consent")
 {
-    two_ranks job;
+    job_in_folder job;
     checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
     checkpointing two{job.about, job.data, job.no_faults, launch_clock{}, second, {}};
     for (auto* rank : {&one, &two}) {
@@ -129,7 +71,7 @@ TEST_CASE("checkpointing: published when all ranks consent")
 
 TEST_CASE("checkpointing: unfinished parts end with their generation")
 {
-    two_ranks job;
+    job_in_folder job;
     checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
     one.committed(step_id{5}, false, generation_id{1}, job.both, job.state);
     REQUIRE(ready(one));
@@ -156,7 +98,7 @@ TEST_CASE("checkpointing: unfinished parts end with their generation")
 
 TEST_CASE("checkpointing: publishing ends when the publisher fails")
 {
-    two_ranks job;
+    job_in_folder job;
     checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
     checkpointing two{job.about, job.data, job.no_faults, launch_clock{}, second, {}};
     for (auto* rank : {&one, &two}) {
@@ -187,7 +129,7 @@ TEST_CASE("checkpointing: publishing ends when the publisher fails")
 
 TEST_CASE("checkpointing: one failed part fails all; the next is tried")
 {
-    two_ranks job;
+    job_in_folder job;
     checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
     one.committed(step_id{5}, false, generation_id{1}, job.both, job.state);
     REQUIRE(ready(one));
