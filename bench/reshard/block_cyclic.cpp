@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include "aligned_vector.hpp"
 #include "pxgemr2d.hpp"
 #include "redistribution.hpp"
 #include "rheo/reshard/plan_reshard.hpp"
@@ -63,7 +64,7 @@ public:
         }
     }
 
-    std::vector<float> values{};
+    aligned_vector<float> values{};
 
 private:
     std::int64_t place(std::int64_t row, std::int64_t column) const

@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include "aligned_vector.hpp"
 #include "rheo/tensor/nd_box.hpp"
 
 using namespace rheo;
@@ -68,8 +69,8 @@ private:
     sizes to_;
     sizes from_;
     std::size_t kept_ = 0;
-    std::vector<char> out_;
-    std::vector<char> in_;
+    aligned_vector<char> out_;
+    aligned_vector<char> in_;
 };
 
 /// All to rank 0 and from there to where it is wanted, packed already.
@@ -108,9 +109,9 @@ private:
 
     place_of_each before_;
     place_of_each after_;
-    std::vector<char> out_;
-    std::vector<char> in_;
-    std::vector<char> whole_;
+    aligned_vector<char> out_;
+    aligned_vector<char> in_;
+    aligned_vector<char> whole_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include <mpi.h>
 
+#include "aligned_vector.hpp"
 #include "block_cyclic.hpp"
 #include "redistribution.hpp"
 #include "rheo/reshard/plan_reshard.hpp"
@@ -40,8 +41,8 @@ void measure_boxes(bench_run const& run, std::string const& what, array_layout c
     auto const held_box = find_place(from, rank_id{run.self})->parts.front().box;
     auto const wanted_box = find_place(to, rank_id{run.self})->parts.front().box;
     auto const row = [&](nd_box const& box) { return length(box[1]) + gap; };
-    std::vector<float> have(static_cast<std::size_t>(length(held_box[0]) * row(held_box)), 1.0F);
-    std::vector<float> get(static_cast<std::size_t>(length(wanted_box[0]) * row(wanted_box)), 2.0F);
+    aligned_vector<float> have(static_cast<std::size_t>(length(held_box[0]) * row(held_box)), 1.0F);
+    aligned_vector<float> get(static_cast<std::size_t>(length(wanted_box[0]) * row(wanted_box)), 2.0F);
     measure(run, {what,
                   *plan_reshard({.from = from, .to = to}),
                   {{tensor_id{0}, tensor_role::parameter, held_box, have.data(), dtype::f32, {row(held_box), 1}}},
@@ -56,11 +57,11 @@ void measure_local(bench_run const& run, std::int64_t n)
     auto const box = find_place(layout, rank_id{run.self})->parts.front().box;
     auto const rows = static_cast<std::size_t>(length(box[0]));
     auto const row = static_cast<std::size_t>(n);
-    std::vector<float> have(rows * (row + 16), 1.0F);
-    std::vector<float> get(rows * row, 2.0F);
+    aligned_vector<float> have(rows * (row + 16), 1.0F);
+    aligned_vector<float> get(rows * row, 2.0F);
     held_array const held{tensor_id{0}, tensor_role::parameter, box, have.data(), dtype::f32, {n + 16, 1}};
     wanted_array const wanted{tensor_id{0}, tensor_role::parameter, box, get.data(), dtype::f32};
-    std::vector<float> out(rows * row, 3.0F);
+    aligned_vector<float> out(rows * row, 3.0F);
     prepared_reshard prepared{MPI_COMM_WORLD, *plan, {&held, 1}, {&wanted, 1}, run.options};
     auto const one_call = [&] { reshard(MPI_COMM_WORLD, *plan, {&held, 1}, {&wanted, 1}, run.options); };
     auto const copy = [&] { std::memcpy(get.data(), out.data(), get.size() * sizeof(float)); };

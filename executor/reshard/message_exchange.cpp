@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/reshard/streaming_row.hpp"
+
 namespace rheo::inline v0::detail {
 
 message_stream const& message_exchange::stream_of(std::size_t k) const
@@ -12,9 +14,9 @@ message_stream const& message_exchange::stream_of(std::size_t k) const
     return s < outgoing_->size() ? (*outgoing_)[s] : (*incoming_)[s - outgoing_->size()];
 }
 
-bool message_exchange::goes_in_place(packed_message const& message) const
+bool message_exchange::is_in_place(packed_message const& message, bool on_host)
 {
-    if (copy_rows_ || message.boxes.size() != 1 || message.boxes.front().box.change != element_change::none) {
+    if (!on_host || message.boxes.size() != 1 || message.boxes.front().box.change != element_change::none) {
         return false;
     }
     auto const& box = message.boxes.front().box;
@@ -42,7 +44,7 @@ bool message_exchange::start_next(std::size_t s)
         return false;
     }
     auto const& message = messages[next_[s]];
-    bool const in_place = goes_in_place(message);
+    bool const in_place = is_in_place(message, !copy_rows_);
     auto k = s * depth + (in_place ? depth : buffered);
     do {
         if (k-- == s * depth) {
@@ -82,29 +84,36 @@ void message_exchange::start(std::size_t k)
         return;
     }
     auto const& message = *s.message;
-    s.buffer = transport_.buffer(k, message.bytes);
+    s.buffer = sends(k) ? transport_.buffer_to(stream.peer, k, message.bytes) : transport_.buffer(k, message.bytes);
     if (!sends(k)) {
         transport_.receive(k, stream.peer, s.buffer, message.bytes);
         return;
     }
-    for (auto const& b : message.boxes) {
-        copy_strided(b.box, s.buffer + b.offset, b.user, copy_rows_);
+    for (std::size_t i = 0; i < message.boxes.size(); ++i) {
+        auto const& b = message.boxes[i];
+        if (!copy_rows_ && i + 1 < message.boxes.size()) {
+            fetch_first_rows(message.boxes[i + 1].box, message.boxes[i + 1].user);
+        }
+        copy_strided(b.box, s.buffer + b.offset, b.user, copy_rows_, stores_);  // past the caches where there is much: another core reads it
         if (observe_) {
             observe_(b, s.buffer + b.offset);
         }
     }
+    end_streams();
     transport_.send(k, stream.peer, s.buffer, message.bytes);
 }
 
 void message_exchange::unpack(std::size_t k)
 {
     auto const& s = slots_[k];
+    std::byte const* const landing = s.in_place ? s.message->boxes.front().user : s.buffer;
+    auto const* const bytes = transport_.arrived(k, landing);
     for (auto const& b : s.message->boxes) {
         if (observe_) {
-            observe_(b, s.in_place ? b.user : s.buffer + b.offset);
+            observe_(b, bytes + b.offset);
         }
-        if (!s.in_place) {
-            copy_strided(b.box, b.user, s.buffer + b.offset, copy_rows_, stores_);
+        if (!s.in_place || bytes != landing) {
+            copy_strided(b.box, b.user, bytes + b.offset, copy_rows_, stores_);
         }
     }
 }
@@ -112,6 +121,7 @@ void message_exchange::unpack(std::size_t k)
 void message_exchange::take(std::size_t k)
 {
     unpack(k);
+    transport_.taken(k);
     slots_[k].message = nullptr;
     start_all(k / depth);
 }
@@ -200,11 +210,15 @@ void message_exchange::run(std::vector<message_stream> const& outgoing, std::vec
         if (copies) {
             auto const& next = *ready_.back();
             ready_.pop_back();
+            if (!copy_rows_ && !ready_.empty()) {
+                fetch_first_rows(ready_.back()->box, ready_.back()->from);
+            }
             copy_strided(next.box, next.to, next.from, copy_rows_, stores_);
             end_step(next.sum);
         }
         auto const& ended = transport_.ended(!copies);
         if (!copies && ended.empty()) {
+            end_streams();
             return;
         }
         for (auto const k : ended) {

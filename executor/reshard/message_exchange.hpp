@@ -76,6 +76,9 @@ public:
     message_exchange(message_exchange const&) = delete;
     message_exchange& operator=(message_exchange const&) = delete;
 
+    /// A message that is one run of the user's memory needs no buffer.
+    static bool is_in_place(packed_message const& message, bool on_host);
+
     /// Sends and receives everything, and makes the local copies while messages travel. @param posted called when the first messages are under way
     /// @throws mpi::peer_lost, mpi::error
     void run(std::vector<message_stream> const& outgoing, std::vector<message_stream> const& incoming, std::vector<local_copy> const& local,
@@ -98,9 +101,8 @@ private:
         local_copy const* local = nullptr;
     };
 
-    bool goes_in_place(packed_message const& message) const;  ///< it is one run of memory at this end
-    bool start_next(std::size_t s);                           ///< the next message of a stream, if there is one and a slot for it
-    void start_all(std::size_t s);                            ///< as many as there are slots for
+    bool start_next(std::size_t s);  ///< the next message of a stream, if there is one and a slot for it
+    void start_all(std::size_t s);   ///< as many as there are slots for
     void start_sends();
     void start_in_place(std::size_t k);
     void start(std::size_t k);

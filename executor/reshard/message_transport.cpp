@@ -7,8 +7,6 @@ namespace rheo::inline v0::detail {
 
 namespace {
 
-constexpr int stream_tag = 0;
-
 /// Of the requests that have ended, the first one's error says what went wrong.
 void check_some(int code, std::vector<MPI_Status> const& statuses, int count, char const* call)
 {
@@ -81,6 +79,13 @@ std::vector<std::size_t> const& mpi_transport::ended(bool wait)
         ended_.push_back(static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]));
     }
     return ended_;
+}
+
+std::size_t mpi_transport::length_of_ended(std::size_t i) const
+{
+    int bytes = 0;
+    mpi::check(MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes), "MPI_Get_count");
+    return static_cast<std::size_t>(bytes);
 }
 
 }  // namespace rheo::inline v0::detail

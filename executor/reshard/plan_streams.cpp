@@ -122,7 +122,8 @@ public:
                 box.to_stride = outgoing_ ? packed : piece.array->stride;
                 box.from_stride = outgoing_ ? piece.array->stride : packed;
                 box.change = change;
-                message.boxes.push_back({in_order(box, order_), piece.data(), message.bytes + offset_in(part, packed, piece.box), &t, role, piece.box});
+                message.boxes.push_back(
+                    {in_copy_order(in_order(box, order_)), piece.data(), message.bytes + offset_in(part, packed, piece.box), &t, role, piece.box});
             }
             message.bytes += part_bytes;
             total += part_bytes;
@@ -198,7 +199,7 @@ std::size_t append_local(std::vector<local_copy>& copies, std::vector<nd_box>* b
                 lengths.to_stride = target.array->stride;
                 lengths.from_stride = source.array->stride;
                 lengths.change = change;
-                copies.push_back({lengths, array_piece{target.array, box}.data(), array_piece{source.array, box}.data()});
+                copies.push_back({in_copy_order(lengths), array_piece{target.array, box}.data(), array_piece{source.array, box}.data()});
                 if (boxes != nullptr) {
                     boxes->push_back(box);
                 }

@@ -2,7 +2,9 @@
 #include "executor/reshard/reshard.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +14,7 @@
 #include "executor/mpi/communicator.hpp"
 #include "executor/reshard/array_check.hpp"
 #include "executor/reshard/message_exchange.hpp"
+#include "executor/reshard/node_transport.hpp"
 #include "executor/reshard/plan_streams.hpp"
 #include "executor/reshard/sum_order.hpp"
 #include "rheo/reshard/detail/check_request.hpp"
@@ -149,9 +152,38 @@ struct prepared_reshard::state {
             moved.received += bytes{static_cast<std::int64_t>(round.streams.received)};
         }
         moved.kept = bytes{static_cast<std::int64_t>(kept_bytes)};
+        open_transport(message_bytes);
         auto const written = (moved.received + moved.kept).count;
-        exchange.emplace(transport, options.copy_rows, detail::box_observer{},
+        exchange.emplace(*transport, options.copy_rows, detail::box_observer{},
                          written > cached_bytes ? detail::row_stores::streaming : detail::row_stores::cached);
+    }
+
+    /// Collective. Ranks of a node lend each other memory where that saves more than setting it up costs.
+    void open_transport(std::size_t message_bytes)
+    {
+        std::size_t streams = 0;
+        std::size_t packed = 0;
+        for (auto const& round : rounds) {
+            std::size_t now = 0;
+            for (auto const& stream : round.streams.outgoing) {
+                auto const before = packed;
+                for (auto const& message : stream.messages) {
+                    packed += detail::message_exchange::is_in_place(message, !options.copy_rows) ? 0 : message.bytes;
+                }
+                now += packed > before ? 1 : 0;
+            }
+            streams = std::max(streams, now);
+        }
+        std::array<std::int64_t, 2> least{-static_cast<std::int64_t>(packed), options.shared_from.count};
+        mpi::check(MPI_Allreduce(MPI_IN_PLACE, least.data(), 2, MPI_INT64_T, MPI_MIN, comm.handle()), "MPI_Allreduce");
+        auto const most_packed = -least[0];
+        auto const shared_from = least[1];
+        if (most_packed == 0 || most_packed < shared_from) {
+            transport = std::make_unique<detail::mpi_transport>(comm);
+        } else {
+            transport = std::make_unique<detail::node_transport>(comm, message_bytes, streams * detail::message_exchange::buffered,
+                                                                 static_cast<std::size_t>(std::max(shared_from, std::int64_t{0})));
+        }
     }
 
     reshard_result run()
@@ -182,7 +214,7 @@ struct prepared_reshard::state {
     std::optional<detail::sum_order> sums{};
     std::vector<prepared_round> rounds{};
     reshard_result moved{};
-    detail::mpi_transport transport{comm};
+    std::unique_ptr<detail::mpi_transport> transport{};
     std::optional<detail::message_exchange> exchange{};
 };
 

@@ -38,9 +38,10 @@ using held_array = array_at<void const>;
 using wanted_array = array_at<void>;
 
 struct reshard_options {
-    row_copier copy_rows{};                        ///< for memory that memcpy does not reach; then no message touches an array itself
-    std::vector<rank_id> members{};                ///< the plan's name of each rank of the communicator; empty: their numbers in it
-    bytes message = mebibytes(1);                  ///< longer ones are cut, so that packing and sending overlap. The same on all ranks
+    row_copier copy_rows{};            ///< for memory that memcpy does not reach; then no message touches an array itself
+    std::vector<rank_id> members{};    ///< the plan's name of each rank of the communicator; empty: their numbers in it
+    bytes message = kibibytes(256);    ///< longer ones are cut, so that packing and sending overlap. The same on all ranks
+    bytes shared_from = mebibytes(1);  ///< where a rank packs as much, ranks of a node read it in memory that they share. The least of all ranks' counts
     std::function<void(int round)> round_ended{};  ///< what this rank drops at the end of the round is no longer needed, and its copies are where they go
 };
 

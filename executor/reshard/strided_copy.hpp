@@ -39,10 +39,18 @@ struct strided_box {
     std::size_t dimensions = 0;
     std::size_t element_bytes = 0;  ///< without a change
     element_change change = element_change::none;
+    bool is_ordered = false;  ///< in_copy_order() has made it
 };
 
 /// The same box with dimensions of one element left out and neighbours that are one run in both memories joined.
 strided_box joined(strided_box const& box);
+
+/// The same box as it is copied: what is copied in succession lies as near as it can in both memories, in rows as long as there are. Once for a box that is
+/// copied many times.
+strided_box in_copy_order(strided_box const& box);
+
+/// Asks for the first rows of an ordered box, for when it is copied.
+void fetch_first_rows(strided_box const& box, std::byte const* from);
 
 /// True when the box is one run of bytes on the side that `stride` is of.
 bool is_one_run(strided_box const& box, std::array<std::ptrdiff_t, copied_dimensions> const& stride);
@@ -50,7 +58,8 @@ bool is_one_run(strided_box const& box, std::array<std::ptrdiff_t, copied_dimens
 /// Whether copied rows stay in the caches, or go past them: what is larger than these is then written without being read first.
 enum class row_stores : std::uint8_t { cached, streaming };
 
-/// Copies the box, or does with its elements what it says. @pre source and destination do not overlap
+/// Copies the box, or does with its elements what it says. What was streamed is seen by other threads after end_streams() (streaming_row.hpp).
+/// @pre source and destination do not overlap
 void copy_strided(strided_box const& box, std::byte* to, std::byte const* from, row_copier const& copy_rows, row_stores stores = row_stores::cached);
 
 }  // namespace detail

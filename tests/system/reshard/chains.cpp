@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include <mpi.h>
+#include <sys/resource.h>
 
 #include "../../support/random_layouts.hpp"
 #include "../../support/spread_array.hpp"
@@ -124,7 +126,8 @@ void run_chain(unsigned seed, rank_id self, int ranks)
         }
         reshard_options options;
         options.message = bytes{draw() % 3 == 0 ? 1 + below(draw, 40) : 1 << 19};
-        if (draw() % 4 == 0) {  // as the memory of a device would be reached
+        options.shared_from = bytes{draw() % 2 == 0 ? 0 : 1 << 20};  // by memory of the node, or not
+        if (draw() % 4 == 0) {                                       // as the memory of a device would be reached
             options.copy_rows = [](row_block const& b) {
                 for (std::size_t r = 0; r < b.rows; ++r) {
                     auto const row = static_cast<std::ptrdiff_t>(r);
@@ -149,8 +152,26 @@ void run_chain(unsigned seed, rank_id self, int ranks)
     }
 }
 
+/// A process that can open no more files, for as long as this lives.
+class no_more_files {
+public:
+    no_more_files()
+    {
+        ::getrlimit(RLIMIT_NOFILE, &before_);
+        rlimit const none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+        ::setrlimit(RLIMIT_NOFILE, &none);
+    }
+    no_more_files(no_more_files const&) = delete;
+    no_more_files& operator=(no_more_files const&) = delete;
+    ~no_more_files() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+private:
+    rlimit before_{};
+};
+
 /// Block rows to block columns, with gaps in all rows, of more than stays in the caches: rows go past them.
-void run_large(rank_id self, int ranks)
+/// @param lends whether all ranks can lend their memory to the others of the node; else the last one cannot
+void run_large(rank_id self, int ranks, bool lends)
 {
     constexpr std::int64_t per_rank = 3'000'000;  // 12 MB
     constexpr std::int64_t gap = 5;
@@ -188,7 +209,14 @@ void run_large(rank_id self, int ranks)
     std::vector<float> get(static_cast<std::size_t>(length(wanted_box[0]) * pitch(wanted_box)), -2.0F);
     held_array const held{tensor_id{0}, tensor_role::parameter, mine, have.data(), dtype::f32, {pitch(mine), 1}};
     wanted_array const wanted{tensor_id{0}, tensor_role::parameter, wanted_box, get.data(), dtype::f32, {pitch(wanted_box), 1}};
-    reshard(MPI_COMM_WORLD, *plan, {&held, 1}, {&wanted, 1});
+    prepared_reshard prepared = [&] {
+        std::optional<no_more_files> starved;
+        if (!lends && self.value == ranks - 1) {
+            starved.emplace();
+        }
+        return prepared_reshard{MPI_COMM_WORLD, *plan, {&held, 1}, {&wanted, 1}};
+    }();
+    prepared.run();
     std::int64_t off = 0;
     for (auto i = wanted_box[0].begin; i < wanted_box[0].end; ++i) {
         for (std::int64_t j = 0; j < pitch(wanted_box); ++j) {
@@ -220,7 +248,8 @@ int main(int argc, char** argv)
         MPI_Allreduce(&any, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     }
     if (wrong == 0) {
-        run_large(rank_id{rank}, ranks);
+        run_large(rank_id{rank}, ranks, true);
+        run_large(rank_id{rank}, ranks, false);
     }
     MPI_Finalize();
     return wrong == 0 ? 0 : 1;

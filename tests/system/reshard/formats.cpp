@@ -165,6 +165,7 @@ reshard_options draw_options(std::mt19937& draw, std::mt19937& own)
 {
     reshard_options options;
     options.message = bytes{draw() % 2 == 0 ? 1 + below(draw, 60) : 1 << 19};
+    options.shared_from = bytes{draw() % 2 == 0 ? 0 : 1 << 20};  // by memory of the node, or not
     if (draw() % 3 != 0) {
         bool const is_late = own() % 2 == 0;
         options.copy_rows = [is_late](row_block const& b) {  // as the memory of a device would be reached

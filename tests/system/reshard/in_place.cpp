@@ -209,6 +209,7 @@ bool run(unsigned seed, rank_id self, int ranks)
     state.drop_after(-1);
     reshard_options options;
     options.message = bytes{draw() % 3 == 0 ? 3000 : 1 << 16};
+    options.shared_from = bytes{draw() % 2 == 0 ? 0 : 1 << 20};  // by memory of the node, or not
     options.round_ended = [&](int round) {
         state.count();
         state.drop_after(round);
