@@ -29,7 +29,7 @@ void command_line::add_simulate()
     command.add_option("--until", options.until_s, "End the job after this time: 90, 90s, 30m, 12h, 7d.")->transform(as_seconds());
     command
         .add_option("--faults", options.faults,
-                    "CSV with time_s,event,what,value: lose, return, drain, slow, well of rank:5 or node:3. Or rows time in ms,add or remove,node.")
+                    "CSV with time_s,event,what,value: lose, return, drain, slow, link, well of rank:5 or node:3. Or rows time in ms,add or remove,node.")
         ->type_name("FILE");
     command.add_option("--mtbf", options.mtbf_s, "Mean time between losses of a node, at random: 400h.")->transform(as_seconds());
     command.add_option("--repair", options.repair_s, "Time after which a lost node returns, with --mtbf. Default: never.")->transform(as_seconds());

@@ -258,7 +258,7 @@ int import_traces(trace_import_options const& options)
         auto const levels = network_of(cluster);
         return options.network == "free" ? play_and_show<free_network>(about, cluster, levels) : play_and_show<contended_network>(about, cluster, levels);
     }
-    auto const levels = integer_network_of(cluster);
+    auto const levels = network_of<integer_link>(cluster);
     return options.unshared ? play_and_show<integer_free_network>(about, cluster, levels) : play_and_show<integer_contended_network>(about, cluster, levels);
 }
 

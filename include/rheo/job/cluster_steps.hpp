@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <cstddef>
-#include <optional>
+#include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "rheo/job/rank_slowness.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/model/state.hpp"
@@ -22,18 +25,15 @@
 #include "rheo/planner/group_prices.hpp"
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/planning_request.hpp"
+#include "rheo/simulate/cluster/cluster_links.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
+#include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/simulate/plan_step.hpp"
 #include "rheo/simulate/step.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
-
-/// Rank -> factor on the time of its computations; ranks beyond the end: 1.
-using slow_factors = std::vector<double>;
-
-constexpr double factor_of(slow_factors const& slow, rank_id rank) { return at(rank) < slow.size() ? slow[at(rank)] : 1.0; }
 
 namespace detail {
 
@@ -57,21 +57,22 @@ public:
     cluster_steps(model_description const& model, planning_request const& request, cluster_model const& cluster)
         : model_{&model}, request_{&request}, cluster_{&cluster}, state_{state_of(model)}, units_{reduction_units(state_, layers())}
     {
-        kinds_.push_back({cluster.device.description, planned_layers(model, request)});
+        kinds_.push_back({cluster.device.description, links_at(no_node), planned_layers(model, request)});
         for (auto const& d : cluster.different) {
-            if (!(d.device.description == cluster.device.description)) {
-                kinds_.push_back({d.device.description, layers_on(d.device.description)});
+            if (auto const links = links_at(d.first); kind_of(d.device.description, links) == kinds_.size()) {
+                bool const is_like_others = d.device.description == cluster.device.description;
+                kinds_.push_back({d.device.description, links, is_like_others ? kinds_.front().layers : layers_on(d.device.description)});
             }
         }
     }
 
     /// The work of the plan from time 0 on: of a whole step, or of the rest of one. Cost: linear in its instructions.
     /// @pre the plan's cuts belong to the model, its ranks are devices of the cluster
-    modelled_step step_of(plan const& p, slow_factors const& slow = {}) const
+    modelled_step step_of(plan const& p, rank_slowness const& slow = {}) const
     {
         auto programs = programs_of(p, units_, layers());
         auto const most = largest_group(p);
-        std::vector<std::optional<stage_prices>> even(kinds_.size());
+        std::map<priced_on, stage_prices> even;
         modelled_step step{};
         for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
             auto const& pipeline = p.pipelines[i];
@@ -88,10 +89,30 @@ public:
     }
 
 private:
+    static constexpr std::int32_t no_node = -1;
+
+    struct node_links {
+        modelled_link in_node;
+        modelled_link between;
+
+        friend constexpr bool operator==(node_links, node_links) = default;
+    };
+    /// Ranks that are alike.
     struct device_kind {
         device_description device;
+        node_links links;
         std::vector<layer_profile> layers;
     };
+    /// What prices of stages depend on.
+    struct priced_on {
+        std::size_t kind;
+        double slow_links;  ///< factor on what a byte takes in the exchanges of a group
+
+        friend constexpr auto operator<=>(priced_on, priced_on) = default;
+    };
+
+    /// Inside a node and outermost.
+    node_links links_at(std::int32_t node) const { return {link_of(*cluster_, 0, node), link_of(*cluster_, cluster_->levels.size() - 1, node)}; }
 
     int layers() const { return static_cast<int>(model_->layers.size()); }
 
@@ -110,39 +131,49 @@ private:
         return layers;
     }
 
-    std::size_t kind_of(rank_id rank) const
+    std::size_t kind_of(device_description device, node_links links) const
     {
-        auto const& device = device_of(*cluster_, rank).description;
-        auto const found = std::find_if(kinds_.begin(), kinds_.end(), [&](auto const& kind) { return kind.device == device; });
+        auto const found = std::find_if(kinds_.begin(), kinds_.end(), [&](auto const& kind) { return kind.device == device && kind.links == links; });
         return static_cast<std::size_t>(found - kinds_.begin());
     }
 
-    /// The stages of all copies, each on its rank's device. @param even prices by kind of device for pipelines without prices of their own, filled on demand
-    stage_costs costs_of(plan const& p, std::size_t i, program const& program, int most, std::vector<std::optional<stage_prices>>& even,
-                         slow_factors const& slow) const
+    std::size_t kind_of(rank_id rank) const
+    {
+        auto const node = rank.value / cluster_->levels.front().network.members;
+        return kinds_.size() == 1 ? 0 : kind_of(device_of(*cluster_, rank).description, links_at(node));
+    }
+
+    /// The stages of all copies, each on its rank's device. @param even prices for pipelines without prices of their own, filled on demand
+    stage_costs costs_of(plan const& p, std::size_t i, program const& program, int most, std::map<priced_on, stage_prices>& even,
+                         rank_slowness const& slow) const
     {
         auto const& pipeline = p.pipelines[i];
         bool const is_own = detail::has_own_prices(p, i);
         auto const devices = detail::degrees_of(pipeline);
-        std::vector<std::optional<stage_costs>> of_kind(kinds_.size());
-        auto const costs_on = [&](std::size_t kind) -> stage_costs const& {
-            if (!of_kind[kind]) {
-                if (!is_own && !even[kind]) {
-                    even[kind] = prices_of(kind, most);
-                }
-                of_kind[kind] = costs_of_split(is_own ? own_prices(kind, p, i, most) : *even[kind], program, pipeline.cuts, devices);
+        std::map<priced_on, stage_costs> known;
+        auto const costs_on = [&](priced_on on) -> stage_costs const& {
+            auto const [place, is_new] = known.try_emplace(on);
+            if (is_new) {
+                place->second = is_own ? costs_of_split(own_prices(on, p, i, most), program, pipeline.cuts, devices)
+                                       : costs_of_split(even_prices(on, most, even), program, pipeline.cuts, devices);
             }
-            return *of_kind[kind];
+            return place->second;
         };
         stage_costs costs;
         for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
             double factor = 1.0;  // a group waits for its slowest member
-            std::size_t slowest = 0;
+            double slow_links = 1.0;
+            auto slowest = kind_of(pipeline.stages[s].front());
             for (auto const rank : pipeline.stages[s]) {
-                factor = std::max(factor, factor_of(slow, rank));
-                slowest = std::max(slowest, kind_of(rank), [&](std::size_t a, std::size_t b) { return costs_on(a)[s].forward < costs_on(b)[s].forward; });
+                factor = std::max(factor, factor_of(slow.computing, rank));
+                slow_links = std::max(slow_links, pipeline.stages[s].size() > 1 ? factor_of(slow.links, rank) : 1.0);
             }
-            auto cost = costs_on(slowest)[s];
+            for (auto const rank : pipeline.stages[s]) {
+                slowest = std::max(slowest, kind_of(rank), [&](std::size_t a, std::size_t b) {
+                    return a != b && costs_on({a, slow_links})[s].forward < costs_on({b, slow_links})[s].forward;
+                });
+            }
+            auto cost = costs_on({slowest, slow_links})[s];
             for (auto* time : {&cost.forward, &cost.backward, &cost.input_gradient, &cost.weight_gradient}) {
                 *time = *time * factor;
             }
@@ -151,16 +182,35 @@ private:
         return costs;
     }
 
-    stage_prices prices_of(std::size_t kind, int most) const
+    /// The request on the links of some ranks.
+    planning_request request_on(priced_on on) const
     {
-        return make_stage_prices(with_group_prices(kinds_[kind].layers, *model_, *request_, most), request_->machine.between_nodes, most);
+        auto request = *request_;
+        auto const& links = kinds_[on.kind].links;
+        if (on.kind > 0 || on.slow_links != 1.0) {
+            request.machine.in_node = slowed_link(links.in_node, on.slow_links);
+            request.machine.between_nodes = slowed_link(links.between, on.slow_links);
+        }
+        return request;
     }
 
-    stage_prices own_prices(std::size_t kind, plan const& p, std::size_t i, int most) const
+    stage_prices const& even_prices(priced_on on, int most, std::map<priced_on, stage_prices>& known) const
     {
-        auto const& planned = kinds_[kind].layers;
-        auto even = with_group_prices(planned, *model_, *request_, most);
-        return make_stage_prices(detail::own_layers(p, i, std::move(even), planned, *model_, *request_), request_->machine.between_nodes, most);
+        auto found = known.find(on);
+        if (found == known.end()) {
+            auto const request = request_on(on);
+            auto const layers = with_group_prices(kinds_[on.kind].layers, *model_, request, most);
+            found = known.emplace(on, make_stage_prices(layers, request.machine.between_nodes, most)).first;
+        }
+        return found->second;
+    }
+
+    stage_prices own_prices(priced_on on, plan const& p, std::size_t i, int most) const
+    {
+        auto const request = request_on(on);
+        auto const& planned = kinds_[on.kind].layers;
+        auto even = with_group_prices(planned, *model_, request, most);
+        return make_stage_prices(detail::own_layers(p, i, std::move(even), planned, *model_, request), request.machine.between_nodes, most);
     }
 
     /// Reads and writes the state of the fullest rank.

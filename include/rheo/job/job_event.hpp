@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// What happens to the ranks of a job: they are lost, return, are drained, become slow and recover.
+// What happens to the ranks of a job: they are lost, return, are drained, they or their links become slow and recover.
 
 #include <array>
 #include <cstddef>
@@ -20,10 +20,11 @@ enum class job_event_kind : std::uint8_t {
     rejoin,  ///< "return" in files
     drain,   ///< leaves at the end of the step, with its state until then
     slow,    ///< computations take `value` times as long, from the next step on
-    well,
+    well,    ///< computations and links are as described again
+    link,    ///< bytes take `value` times as long on its links, from the next step on
 };
 
-inline constexpr std::array<std::string_view, 5> job_event_names{"lose", "return", "drain", "slow", "well"};
+inline constexpr std::array<std::string_view, 6> job_event_names{"lose", "return", "drain", "slow", "well", "link"};
 
 constexpr std::string_view name_of(job_event_kind kind) { return job_event_names[static_cast<std::size_t>(kind)]; }
 
@@ -32,7 +33,7 @@ struct job_event {
     job_event_kind kind;
     rank_id first;  ///< of the ranks to which it happens
     rank_id last;
-    double value = 1.0;  ///< of slow
+    double value = 1.0;  ///< of slow and link
 
     friend constexpr bool operator==(job_event, job_event) = default;
 };

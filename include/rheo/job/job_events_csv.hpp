@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Events of a job as text: a header line `time_s,event,what,value`, then rows in the order of time with lose, return, drain, slow or well, and rank:5 or
-// node:3; `value` is the factor of slow, else empty. Or a log of nodes that come and go (goodput/node_trace_csv.hpp): then the job starts without ranks.
+// Events of a job as text: a header line `time_s,event,what,value`, then rows in the order of time with lose, return, drain, slow, link or well, and
+// rank:5 or node:3; `value` is the factor of slow or link, else empty. Or a log of nodes that come and go (goodput/node_trace_csv.hpp): then the job starts without ranks.
 // Lines that begin with # are comments. A list with a fault is rejected as a whole, with a sentence that names file and line.
 
 #include <algorithm>
@@ -64,7 +64,7 @@ std::string read_job_event(std::vector<std::string_view> const& cells, int ranks
     event.at = {in_whole_nanoseconds(seconds{time})};
     auto const named = std::find(job_event_names.begin(), job_event_names.end(), cells[1]);
     if (named == job_event_names.end()) {
-        return "the event is " + in_quotes(cells[1]) + ", but lose, return, drain, slow or well was expected";
+        return "the event is " + in_quotes(cells[1]) + ", but lose, return, drain, slow, link or well was expected";
     }
     event.kind = static_cast<job_event_kind>(named - job_event_names.begin());
     if (!read_subject(cells[2], ranks, node_size, event)) {
@@ -72,12 +72,12 @@ std::string read_job_event(std::vector<std::string_view> const& cells, int ranks
     }
     auto const value = cells.size() == 4 ? cells[3] : std::string_view{};
     event.value = 1.0;
-    if (event.kind == job_event_kind::slow) {
+    if (event.kind == job_event_kind::slow || event.kind == job_event_kind::link) {
         if (!read_number(value, event.value) || !(event.value >= 1.0 && event.value <= 1e6)) {
-            return "the factor of slow is " + in_quotes(value) + ", but a number from 1 to 1e6 was expected";
+            return "the factor of " + std::string{cells[1]} + " is " + in_quotes(value) + ", but a number from 1 to 1e6 was expected";
         }
     } else if (!value.empty()) {
-        return "only slow has a value, but " + std::string{cells[1]} + " has " + in_quotes(value);
+        return "only slow and link have a value, but " + std::string{cells[1]} + " has " + in_quotes(value);
     }
     return {};
 }

@@ -5,7 +5,7 @@
 // to is decided by the functions of a run: membership, repair, salvage, copies. A step that nothing changes is played once for each plan.
 //
 // A rank that is lost in the last nanosecond of a step is lost in the step; at its end, in the next one. A drain or a return changes the pipelines between
-// two steps; a slow rank is slow from the next step on. Checkpoints stop the job while they are written.
+// two steps; a slow rank or link is slow from the next step on. Checkpoints stop the job while they are written.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,9 +40,6 @@ std::string job_fault(job_description const& job)
     }
     if (job.steps < 1 || job.checkpoint_every < 0) {
         return "a job has at least one step, and a checkpoint every so many of them or never";
-    }
-    if (has_different_links(job.cluster)) {
-        return "the cluster has nodes with other links; a job is simulated where all links of a level are alike";
     }
     return {};
 }

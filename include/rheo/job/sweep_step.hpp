@@ -18,7 +18,9 @@
 #include "rheo/job/swept_step.hpp"
 #include "rheo/planner/job_templates.hpp"
 #include "rheo/planner/make_plan.hpp"
+#include "rheo/simulate/cluster/cluster_links.hpp"
 #include "rheo/simulate/network/network_level.hpp"
+#include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/simulate/played_step/play_step.hpp"
 #include "rheo/simulate/step.hpp"
 #include "rheo/units/result.hpp"
@@ -32,7 +34,8 @@ template <class Model>
 class swept_steps {
 public:
     /// @pre the job outlives it
-    explicit swept_steps(job_description const& job) : steps_{job.model, job.request, job.cluster}, levels_{network_of(job.cluster)}
+    explicit swept_steps(job_description const& job)
+        : steps_{job.model, job.request, job.cluster}, levels_{network_of(job.cluster)}, links_{links_of<modelled_link>(job.cluster)}
     {
         rules_.reduction = job.reduction;
         rules_.sum_bytes = static_cast<int>(size_of(job.request.policy.accumulate));
@@ -41,28 +44,35 @@ public:
 
     modelled_step step_of(plan const& p) const { return steps_.step_of(p); }
 
-    result<played_step<>> play(modelled_step const& step) const { return play_on(step, levels_); }
+    result<played_step<>> play(modelled_step const& step) const { return play_on(step, levels_, links_); }
 
     /// The time where the links of a level have twice their rate.
     std::optional<seconds> time_with_quicker(std::size_t level, modelled_step const& step) const
     {
         auto levels = levels_;
-        levels[level].link.bandwidth = levels[level].link.bandwidth * 2.0;
-        return time_of(play_on(step, levels));
+        levels[level].link = slowed_link(levels[level].link, 0.5);
+        auto links = links_;
+        for (rank_id rank{0}; links && rank.value < ranks_of(array_view<network_level<> const>{levels}); ++rank) {
+            (*links)(level, rank) = slowed_link((*links)(level, rank), 0.5);
+        }
+        return time_of(play_on(step, levels, links));
     }
 
     std::optional<seconds> time_of(plan const& p) const { return time_of(play(step_of(p))); }
 
 private:
-    result<played_step<>> play_on(modelled_step const& step, std::vector<network_level<>> const& levels) const
+    result<played_step<>> play_on(modelled_step const& step, std::vector<network_level<>> const& levels, std::optional<rank_links<>> const& links) const
     {
-        return play_step<Model>(step, array_view<network_level<> const>{levels}, rules_);
+        auto rules = rules_;
+        rules.links = links ? &*links : nullptr;
+        return play_step<Model>(step, array_view<network_level<> const>{levels}, rules);
     }
 
     static std::optional<seconds> time_of(result<played_step<>> const& played) { return played ? std::optional{played->end} : std::nullopt; }
 
     cluster_steps<> steps_;
     std::vector<network_level<>> levels_;
+    std::optional<rank_links<>> links_;  ///< of ranks, where they differ
     step_rules<Model> rules_;
 };
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/job/cluster_steps.hpp"
 #include "rheo/job/job_event_source.hpp"
+#include "rheo/job/rank_slowness.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 
@@ -32,7 +32,7 @@ public:
     job_members(int ranks, bool all, job_event_source events)
         : states_(static_cast<std::size_t>(ranks), all ? state::member : state::absent),
           leaves_(states_.size(), false),
-          slow_(states_.size(), 1.0),
+          slow_{slow_factors(states_.size(), 1.0), {}},
           events_{std::move(events)}
     {
     }
@@ -144,7 +144,7 @@ public:
         return count;
     }
 
-    slow_factors const& slow() const { return slow_; }
+    rank_slowness const& slowness() const { return slow_; }
 
 private:
     enum class state : std::uint8_t { absent, waiting, member };
@@ -205,6 +205,25 @@ private:
         }
     }
 
+    void recover(rank_id rank)
+    {
+        slow_.computing[at(rank)] = 1.0;
+        slow_links(rank, 1.0);
+    }
+
+    /// Without slow links there are no factors of links.
+    void slow_links(rank_id rank, double factor)
+    {
+        if (factor == 1.0 && slow_.links.empty()) {
+            return;
+        }
+        slow_.links.resize(states_.size(), 1.0);
+        slow_.links[at(rank)] = factor;
+        if (std::all_of(slow_.links.begin(), slow_.links.end(), [](double f) { return f == 1.0; })) {
+            slow_.links.clear();
+        }
+    }
+
     void apply(job_event const& event)
     {
         for_each_rank(event, [&](rank_id rank) {
@@ -219,7 +238,7 @@ private:
             case job_event_kind::rejoin:
                 if (now == state::absent) {
                     set(rank, state::waiting);
-                    slow_[at(rank)] = 1.0;
+                    recover(rank);
                 }
                 break;
             case job_event_kind::drain:
@@ -230,15 +249,16 @@ private:
                     ++leaving_;
                 }
                 break;
-            case job_event_kind::slow: slow_[at(rank)] = event.value; break;
-            case job_event_kind::well: slow_[at(rank)] = 1.0; break;
+            case job_event_kind::slow: slow_.computing[at(rank)] = event.value; break;
+            case job_event_kind::link: slow_links(rank, event.value); break;
+            case job_event_kind::well: recover(rank); break;
             }
         });
     }
 
     std::vector<state> states_;
     std::vector<bool> leaves_;
-    slow_factors slow_;
+    rank_slowness slow_;
     job_event_source events_;
     std::deque<job_event> ahead_;  ///< taken out of the source, not yet happened
     std::vector<lost_rank> lost_;

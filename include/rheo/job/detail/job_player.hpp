@@ -92,7 +92,7 @@ private:
     /// What a whole step comes to; nothing when that failed.
     std::optional<played_plan> whole_step()
     {
-        auto account = in_force_.whole_step(steps_, members_.slow());
+        auto account = in_force_.whole_step(steps_, members_.slowness());
         if (!account) {
             failure_ = account.error();
             return std::nullopt;
@@ -108,7 +108,7 @@ private:
             return;
         }
         if (auto const loss = loss_before(ledger_.now() + account->time)) {
-            lose(steps_.whole(*in_force_, members_.slow()), *loss);
+            lose(steps_.whole(*in_force_, members_.slowness()), *loss);
         } else if (ledger_.end_step(*account)) {
             commit(*account);
         }
@@ -201,7 +201,7 @@ private:
                 return;
             }
             auto const copies = copies_of(planned, known_, job_->request.policy);
-            auto const end = left + in_time(times_.recovery(copies), "a recovery");
+            auto const end = left + in_time(times_.recovery(copies, members_.slowness().links), "a recovery");
             auto const again = loss_before(end);
             if (!again) {
                 if (ledger_.pass(&job_account::recovery, end)) {
@@ -226,7 +226,7 @@ private:
         auto const before = whole_step();
         in_force_.put(std::move(planned));
         auto const in_force = *in_force_;  // a loss on the way replaces the plan in force
-        auto const part = steps_.rest(in_force, members_.slow());
+        auto const part = steps_.rest(in_force, members_.slowness());
         auto const rest = steps_.account_of_part(part);
         auto const whole = whole_step();
         if (!rest || !before || !whole) {
@@ -329,7 +329,7 @@ private:
             return true;
         }
         auto const copies = copies_of(planned, known_, job_->request.policy);
-        auto const end = ledger_.now() + in_time(times_.regrouping(copies), "a change of members");
+        auto const end = ledger_.now() + in_time(times_.regrouping(copies, members_.slowness().links), "a change of members");
         if (auto const loss = loss_before(end)) {
             ledger_.pass(&job_account::recovery, *loss);  // the change is not in force
         } else if (ledger_.pass(&job_account::recovery, end)) {

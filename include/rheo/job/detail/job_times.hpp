@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/job/rank_slowness.hpp"
 #include "rheo/job/simulated_job.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/recover/membership_plan.hpp"
@@ -18,6 +19,7 @@
 #include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/cluster/recovery_times.hpp"
 #include "rheo/simulate/network/message_network.hpp"
+#include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/units/units.hpp"
@@ -31,13 +33,14 @@ struct round_messages {
     std::map<std::pair<rank_id, rank_id>, bytes> sizes;
 };
 
-/// All rounds of copies, one after the other; what goes between two ranks in a round is one message.
+/// All rounds of copies, one after the other; what goes between two ranks in a round is one message. @param links of ranks, where they differ
 template <class Model>
-seconds rounds_time(std::vector<network_level<typename Model::link>> const& levels, std::map<int, round_messages> const& rounds)
+seconds rounds_time(std::vector<network_level<typename Model::link>> const& levels, rank_links<typename Model::link> const* links,
+                    std::map<int, round_messages> const& rounds)
 {
     seconds sum{};
     for (auto const& [round, messages] : rounds) {
-        message_network<Model, int> network{array_view<network_level<typename Model::link> const>{levels}};
+        message_network<Model, int> network{array_view<network_level<typename Model::link> const>{levels}, links};
         for (auto const& [ends, size] : messages.sizes) {
             network.send(ends.first, ends.second, size, {}, 0);
         }
@@ -96,18 +99,22 @@ template <class Model>
 class change_times {
 public:
     explicit change_times(job_description const& job)
-        : levels_{network_of(job.cluster)}, storage_{job.cluster.storage}, phases_{job.cluster.recovery.value_or(recovery_times{})}, state_{state_bytes_of(job)}
+        : cluster_{&job.cluster},
+          levels_{network_of(job.cluster)},
+          storage_{job.cluster.storage},
+          phases_{job.cluster.recovery.value_or(recovery_times{})},
+          state_{state_bytes_of(job)}
     {
     }
 
     /// From a loss until survivors hear of it.
     seconds detection() const { return phases_.detect; }
 
-    /// The phases behind it.
-    seconds recovery(change_copies const& copies) const { return phases_.revoke + agreement() + copying(copies); }
+    /// The phases behind it. @param slow factors on the links of ranks
+    seconds recovery(change_copies const& copies, slow_factors const& slow) const { return phases_.revoke + agreement() + copying(copies, slow); }
 
     /// A change between two steps: nothing is revoked.
-    seconds regrouping(change_copies const& copies) const { return agreement() + copying(copies); }
+    seconds regrouping(change_copies const& copies, slow_factors const& slow) const { return agreement() + copying(copies, slow); }
 
     /// A new begin from a checkpoint. @param nodes that read it
     seconds restart(int nodes) const
@@ -122,13 +129,21 @@ private:
     seconds agreement() const { return phases_.decide + phases_.shrink + phases_.link + phases_.exchange + phases_.plan + phases_.merge; }
 
     /// As described, else over the links.
-    seconds copying(change_copies const& copies) const { return phases_.copy > seconds{} ? phases_.copy : rounds_time<Model>(levels_, copies.rounds); }
+    seconds copying(change_copies const& copies, slow_factors const& slow) const
+    {
+        if (phases_.copy > seconds{}) {
+            return phases_.copy;
+        }
+        auto const links = links_of<typename Model::link>(*cluster_, slow);
+        return rounds_time<Model>(levels_, links ? &*links : nullptr, copies.rounds);
+    }
 
     static bytes_per_second rate(bytes_per_second all, std::optional<bytes_per_second> of_node, int nodes)
     {
         return of_node ? std::min(all, *of_node * static_cast<double>(std::max(nodes, 1))) : all;
     }
 
+    cluster_model const* cluster_;
     std::vector<network_level<>> levels_;
     std::optional<cluster_storage> storage_;
     recovery_times phases_;

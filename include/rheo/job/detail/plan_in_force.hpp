@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "rheo/job/cluster_steps.hpp"
 #include "rheo/job/detail/plan_steps.hpp"
+#include "rheo/job/rank_slowness.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/topology/tagged_index.hpp"
@@ -51,11 +51,11 @@ public:
         account_.reset();
     }
 
-    /// The account of a whole step. @param slow current factors
+    /// The account of a whole step. @param slow how ranks are now
     template <class Steps>
-    result<played_plan> whole_step(Steps& steps, slow_factors const& slow)
+    result<played_plan> whole_step(Steps& steps, rank_slowness const& slow)
     {
-        if (!account_ || slow_then_ != slow) {
+        if (!account_ || !(slow_then_ == slow)) {
             auto account = steps.whole_account(*plan_, slow);
             if (!account) {
                 return account;
@@ -101,7 +101,7 @@ public:
 private:
     std::optional<membership_plan> plan_;
     std::optional<played_plan> account_;
-    slow_factors slow_then_;  ///< for which it is
+    rank_slowness slow_then_;  ///< for which it is
 };
 
 }  // namespace detail

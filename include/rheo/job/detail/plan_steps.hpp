@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,11 +15,13 @@
 #include "rheo/job/cluster_steps.hpp"
 #include "rheo/job/detail/job_members.hpp"
 #include "rheo/job/detail/played_plan.hpp"
+#include "rheo/job/rank_slowness.hpp"
 #include "rheo/job/simulated_job.hpp"
 #include "rheo/planner/make_plan_on.hpp"
 #include "rheo/planner/recompute_choice.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/simulate/network/network_level.hpp"
+#include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/simulate/played_step/play_step.hpp"
 #include "rheo/units/result.hpp"
 
@@ -30,6 +33,7 @@ namespace detail {
 struct step_part {
     plan of;
     modelled_step step;
+    std::optional<rank_links<>> links;   ///< of ranks, where they differ
     salvage_plan const* only = nullptr;  ///< what is missing, of the rest of a step; none: a whole one
 };
 
@@ -44,24 +48,24 @@ public:
     }
 
     /// The whole step of pipelines in force.
-    step_part whole(membership_plan const& in_force, slow_factors const& slow) const
+    step_part whole(membership_plan const& in_force, rank_slowness const& slow) const
     {
         auto p = plan_of_step(in_force);
         auto step = steps_.step_of(p, slow);
-        return {std::move(p), std::move(step)};
+        return {std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
     }
 
     /// What is left of a step. @pre `in_force` outlives it
-    step_part rest(membership_plan const& in_force, slow_factors const& slow) const
+    step_part rest(membership_plan const& in_force, rank_slowness const& slow) const
     {
         auto p = plan_of_step(in_force);
         p.work = in_force.salvage.work;
         auto step = steps_.step_of(p, slow);
-        return {std::move(p), std::move(step), &in_force.salvage};
+        return {std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links), &in_force.salvage};
     }
 
     /// The account of a whole step; that of a plan is kept.
-    result<played_plan> whole_account(membership_plan const& in_force, slow_factors const& slow)
+    result<played_plan> whole_account(membership_plan const& in_force, rank_slowness const& slow)
     {
         auto const digest = digest_of(plan_of_step(in_force));
         auto const known = std::find_if(played_.rbegin(), played_.rend(), [&](auto const& k) { return k.digest == digest && k.slow == slow; });
@@ -77,7 +81,7 @@ public:
 
     result<played_plan> account_of_part(step_part const& part) const
     {
-        auto const played = play_step<Model>(part.step, array_view{levels_}, rules_);
+        auto const played = play_step<Model>(part.step, array_view{levels_}, rules_for(part));
         return played ? account_of(part.of, *played, *job_) : failure{played.error()};
     }
 
@@ -89,7 +93,7 @@ public:
         for (auto const& [rank, at] : lost) {
             losses.push_back({rank, since_begin(at)});
         }
-        return play_step<Model>(part.step, array_view{levels_}, rules_, {array_view{losses}, since_begin(heard)});
+        return play_step<Model>(part.step, array_view{levels_}, rules_for(part), {array_view{losses}, since_begin(heard)});
     }
 
     /// Different plans so far.
@@ -98,9 +102,16 @@ public:
 private:
     struct known_plan {
         state_digest digest;
-        slow_factors slow;
+        rank_slowness slow;
         played_plan account;
     };
+
+    step_rules<Model> rules_for(step_part const& part) const
+    {
+        auto rules = rules_;
+        rules.links = part.links ? &*part.links : nullptr;
+        return rules;
+    }
 
     plan plan_of_step(membership_plan const& in_force) const
     {

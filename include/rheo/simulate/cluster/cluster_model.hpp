@@ -12,6 +12,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "rheo/simulate/cluster/recovery_times.hpp"
@@ -70,26 +71,28 @@ struct cluster_model {
     friend bool operator==(cluster_model const&, cluster_model const&) = default;
 };
 
-template <class OnlyWhenCalled = void>
-std::vector<network_level<>> network_of(cluster_model const& cluster)
-{
-    std::vector<network_level<>> levels;
-    for (auto const& level : cluster.levels) {
-        levels.push_back(level.network);
-    }
-    return levels;
-}
-
 /// A link for models in whole nanoseconds. A latency is taken to the nearest picosecond: seconds hold no round number of nanoseconds.
 inline integer_link integer_link_of(modelled_link link) { return {std::round(link.latency.count * 1e12) / 1e3, {link.bandwidth.count / 1e9}}; }
 
-template <class OnlyWhenCalled = void>
-std::vector<network_level<integer_link>> integer_network_of(cluster_model const& cluster)
+/// A link as a network model counts. @tparam Link modelled_link or integer_link
+template <class Link>
+Link link_as(modelled_link link)
 {
-    std::vector<network_level<integer_link>> levels;
+    if constexpr (std::is_same_v<Link, integer_link>) {
+        return integer_link_of(link);
+    } else {
+        return link;
+    }
+}
+
+/// The levels of the network as a network model counts.
+template <class Link = modelled_link>
+std::vector<network_level<Link>> network_of(cluster_model const& cluster)
+{
+    std::vector<network_level<Link>> levels;
     for (auto const& level : cluster.levels) {
         auto const& n = level.network;
-        levels.push_back({n.members, n.topology, integer_link_of(n.link), n.links_per_member});
+        levels.push_back({n.members, n.topology, link_as<Link>(n.link), n.links_per_member});
     }
     return levels;
 }

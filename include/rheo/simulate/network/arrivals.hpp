@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rheo/simulate/network/message_network.hpp"
+#include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -24,15 +25,16 @@ struct timed_message {
 };
 
 /// The arrival of each message. At one time they come to a link in the order in which they are given. A refusal says what is wrong with the
-/// network or the messages, or that a time does not fit.
+/// network or the messages, or that a time does not fit. @param own links of ranks that are not those of their levels; null: there are none
 template <class Model>
 result<std::vector<typename Model::time>> arrivals(array_view<network_level<typename Model::link> const> levels,
-                                                   array_view<timed_message<typename Model::time> const> messages)
+                                                   array_view<timed_message<typename Model::time> const> messages,
+                                                   rank_links<typename Model::link> const* own = nullptr)
 {
     if (auto fault = network_fault(levels); !fault.empty()) {
         return failure{std::move(fault)};
     }
-    message_network<Model, std::uint32_t> network{levels};
+    message_network<Model, std::uint32_t> network{levels, own};
     for (std::size_t k = 0; k < messages.size(); ++k) {
         auto const& m = messages[k];
         auto const is_rank = [&](rank_id rank) { return rank.value >= 0 && rank.value < network.ranks(); };

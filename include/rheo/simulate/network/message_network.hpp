@@ -15,6 +15,7 @@
 #include "rheo/simulate/network/event_queue.hpp"
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/simulate/network/network_model.hpp"
+#include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/simulate/network/route.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
@@ -36,8 +37,9 @@ public:
         Note note;
     };
 
-    /// @pre network_fault(levels) is empty
-    explicit message_network(array_view<level const> levels) : levels_(levels.begin(), levels.end()), routes_{levels}
+    /// @param own links of ranks that are not those of their levels; null: there are none  @pre network_fault(levels) is empty, `own` outlives the network
+    explicit message_network(array_view<level const> levels, rank_links<typename Model::link> const* own = nullptr)
+        : levels_(levels.begin(), levels.end()), routes_{levels}, own_{own}
     {
         for (std::size_t k = 0; k < levels_.size(); ++k) {
             first_link_.push_back({k == 0 ? 0 : routes_.end_of(k - 1), static_cast<std::int64_t>(links_.size())});
@@ -73,9 +75,14 @@ public:
         auto const route = routes_.route(from, to);
         auto const& link = levels_[static_cast<std::size_t>(route.level)].link;
         if constexpr (Model::shares_links) {
-            queue_.push({at, number_++, put({route, Model::passage(link, size), note})});
+            auto const place = put({route, Model::passage(link, size), note});
+            if (own_ != nullptr) {
+                travellers_.resize(messages_.size());
+                travellers_[place] = {from, to, size, at};
+            }
+            queue_.push({at, number_++, place});
         } else {
-            alarm(Model::sum(at, Model::way(link, route.hops, size)), note);
+            alarm(Model::sum(at, own_ == nullptr ? Model::way(link, route.hops, size) : Model::way(own_->of_way(route, from, to), 1, size)), note);
         }
     }
 
@@ -112,6 +119,13 @@ private:
         std::uint32_t behind = nothing;  ///< the message after it in that line
         time at{};                       ///< when it is at the next place
         std::uint64_t number = 0;
+    };
+    /// A message whose links may differ.
+    struct traveller {
+        rank_id from;
+        rank_id to;
+        bytes size;
+        time tail;  ///< when all of it is at the next place
     };
     struct shared_link {
         time free;
@@ -168,10 +182,14 @@ private:
         links_[first].asked = ready;
         auto& taken = links_[link];
         auto const start = std::max(ready, taken.free);
-        taken.free = Model::sum(start, m.passage.holds);
         ++m.hop;
         ++hops_;
-        m.at = Model::sum(start, m.hop == m.route.hops ? m.passage.last_hop : m.passage.per_hop);
+        if (own_ == nullptr) {
+            taken.free = Model::sum(start, m.passage.holds);
+            m.at = Model::sum(start, m.hop == m.route.hops ? m.passage.last_hop : m.passage.per_hop);
+        } else {
+            travel(place, start, taken);
+        }
         m.number = number_++;
         m.behind = nothing;
         m.link = nothing;
@@ -184,6 +202,17 @@ private:
             }
         }
         queue_.push({m.at, m.number, place});
+    }
+
+    /// The same where links differ. A link carries a message until all of it is through, which may come in slowly from the link before.
+    void travel(std::uint32_t place, time start, shared_link& taken)
+    {
+        auto& m = messages_[place];
+        auto& t = travellers_[place];
+        auto const passage = Model::passage(own_->of_hop(m.route, t.from, t.to, m.hop - 1), t.size);
+        taken.free = std::max(Model::sum(start, passage.holds), t.tail);
+        t.tail = std::max(Model::sum(start, passage.last_hop), Model::sum(t.tail, passage.per_hop));
+        m.at = m.hop == m.route.hops ? t.tail : Model::sum(start, passage.per_hop);
     }
 
     /// Of the links side by side that the message takes next.
@@ -211,7 +240,9 @@ private:
     std::vector<std::int32_t> equal_;  ///< bundle -> the one that stands for it; empty: each for itself
     event_queue<time, std::uint32_t> queue_;
     std::vector<message> messages_;
-    std::vector<std::uint32_t> free_;  ///< places in messages_
+    rank_links<typename Model::link> const* own_;
+    std::vector<traveller> travellers_;  ///< by place in messages_, where links differ
+    std::vector<std::uint32_t> free_;    ///< places in messages_
     time now_{};
     std::uint64_t number_ = 0;  ///< of the next thing to happen
     std::int64_t hops_ = 0;

@@ -9,6 +9,7 @@
 
 #include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/loss.hpp"
+#include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/simulate/played_step/rank_step_times.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/array_view.hpp"
@@ -24,6 +25,8 @@ struct step_rules {
     std::optional<typename Model::rate> memory{};              ///< at which what came is added; none: in no time
     /// Above so many holders the messages of a rank in each half of a slice_owner or direct reduction are played as one.
     int most_exact_holders = 64;
+    /// Links of ranks that are not those of their levels; they outlive the step. None: all are.
+    rank_links<typename Model::link> const* links = nullptr;
 };
 
 /// Ranks that a step loses. Survivors go on until `heard`, and finish the computation at hand.

@@ -28,14 +28,16 @@ std::vector<job_event> drawn(job_event_source source, std::size_t count)
 TEST_CASE("job_events: a list of ranks and nodes is read")
 {
     auto const read = parse_job_events(
-        "# kills\ntime_s,event,what,value\n1.5,lose,rank:5,\n2,slow,rank:0,1.25\n2,drain,node:0\n3,return,rank:5\n4,well,rank:5\n", "f.csv", 8, 4);
+        "# kills\ntime_s,event,what,value\n1.5,lose,rank:5,\n2,slow,rank:0,1.25\n2,drain,node:0\n3,return,rank:5\n4,well,rank:5\n5,link,node:1,2\n", "f.csv", 8,
+        4);
     REQUIRE(read.error() == "");
     CHECK(read->begins_with_ranks);
     CHECK(read->events == std::vector<job_event>{{{1'500'000'000}, job_event_kind::lose, rank_id{5}, rank_id{5}},
                                                  {{2'000'000'000}, job_event_kind::slow, rank_id{0}, rank_id{0}, 1.25},
                                                  {{2'000'000'000}, job_event_kind::drain, rank_id{0}, rank_id{3}},
                                                  {{3'000'000'000}, job_event_kind::rejoin, rank_id{5}, rank_id{5}},
-                                                 {{4'000'000'000}, job_event_kind::well, rank_id{5}, rank_id{5}}});
+                                                 {{4'000'000'000}, job_event_kind::well, rank_id{5}, rank_id{5}},
+                                                 {{5'000'000'000}, job_event_kind::link, rank_id{4}, rank_id{7}, 2.0}});
 }
 
 TEST_CASE("job_events: a log of nodes is read")
@@ -61,10 +63,11 @@ TEST_CASE("job_events: what cannot be is refused with its line")
     CHECK(refused("1,lose,node:2\n") == "f.csv, line 2: rank 8 does not exist: the job has 8 ranks");
     CHECK(refused("1,lose,node:2000000000\n") == "f.csv, line 2: rank 8 does not exist: the job has 8 ranks");
     CHECK(refused("x,lose,rank:1\n") == "f.csv, line 2: the time is 'x', but a number of seconds from 0 to 4611686018 was expected");
-    CHECK(refused("1,kill,rank:1\n") == "f.csv, line 2: the event is 'kill', but lose, return, drain, slow or well was expected");
+    CHECK(refused("1,kill,rank:1\n") == "f.csv, line 2: the event is 'kill', but lose, return, drain, slow, link or well was expected");
     CHECK(refused("1,lose,5\n") == "f.csv, line 2: what it happens to is '5', but rank:NUMBER or node:NUMBER was expected");
     CHECK(refused("1,slow,rank:1,0.5\n") == "f.csv, line 2: the factor of slow is '0.5', but a number from 1 to 1e6 was expected");
-    CHECK(refused("1,lose,rank:1,2\n") == "f.csv, line 2: only slow has a value, but lose has '2'");
+    CHECK(refused("1,link,node:1,\n") == "f.csv, line 2: the factor of link is '', but a number from 1 to 1e6 was expected");
+    CHECK(refused("1,lose,rank:1,2\n") == "f.csv, line 2: only slow and link have a value, but lose has '2'");
     CHECK(refused("1,lose\n") == "f.csv, line 2: 2 cells, but 3 or 4 were expected: time_s,event,what,value");
 }
 

@@ -5,57 +5,20 @@
 #include <string>
 #include <vector>
 
-#include "rheo/job/cluster_request.hpp"
 #include "rheo/job/cluster_steps.hpp"
 #include "rheo/job/simulate_job.hpp"
-#include "rheo/model/gpt.hpp"
 #include "rheo/plan/holdings_under.hpp"
 #include "rheo/planner/make_plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
-#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/simulate/loss.hpp"
+#include "small_job.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
 
 namespace {
 
-constexpr recovery_times phases{{0.5}, {0.125}, {0.125}, {0.25}, {0.0625}, {0.125}, {0.125}, {1.0}, {0.125}};
-constexpr modelled_link no_time{{0.0}, {1e30}};
-
-/// Steps of some seconds.
-job_description small_job(int ranks, std::vector<int> pipelines, modelled_link links = no_time)
-{
-    job_description job{.model = gpt_model({.vocabulary = 32, .context = 8, .width = 16, .heads = 2, .blocks = 6}),
-                        .request = {.schedule = one_f_one_b{}, .microbatches = 8, .microbatch = {1, 8}, .pipelines = std::move(pipelines)},
-                        .cluster = {.device = {{{1e5}, {1e9}, gibibytes(1)}, {300}, {100}},
-                                    .levels = {{"machine", {ranks, network_topology::full, links}}},
-                                    .different = {},
-                                    .storage = cluster_storage{{1e6}, {1e6}},
-                                    .recovery = phases},
-                        .ranks = ranks,
-                        .steps = 6};
-    job.request = on_cluster(job.request, job.cluster);
-    return job;
-}
-
-simulated_job simulated(job_description const& job, job_policy policy = job_policy::rheo, std::vector<job_event> events = {})
-{
-    auto out = simulate_job<free_network>(job, policy, job_event_source{std::move(events)});
-    REQUIRE(out.error() == "");
-    CHECK(total_time(out->account) == out->account.end);
-    CHECK(total_time(out->good) == out->account.good);
-    return *std::move(out);
-}
-
-job_event lost(int rank, seconds at) { return {{in_whole_nanoseconds(at)}, job_event_kind::lose, rank_id{rank}, rank_id{rank}}; }
-job_event back(int rank, seconds at) { return {{in_whole_nanoseconds(at)}, job_event_kind::rejoin, rank_id{rank}, rank_id{rank}}; }
-seconds in_s(whole_nanoseconds time) { return nanoseconds(static_cast<double>(time.count)); }
-whole_nanoseconds step_time(job_description job)
-{
-    job.steps = 1;
-    return simulated(job).account.end;
-}
+using namespace test;
 
 /// The step that loses ranks and its rest, by the rehearsal of losses and the functions of a run. @param losses the later ones before the recovery ends
 seconds rehearsed_step(job_description const& job, std::vector<modelled_loss> const& losses, bool keeps)

@@ -32,7 +32,7 @@ TEST_CASE("cluster: devices, nodes and networks follow from levels")
     CHECK(devices_of(cluster) == 6);
     CHECK(nodes_of(cluster) == 3);
     CHECK(network_of(cluster).at(1) == cluster.levels[1].network);
-    auto const whole = integer_network_of(cluster);
+    auto const whole = network_of<integer_link>(cluster);
     CHECK(whole.at(0) == network_level<integer_link>{2, network_topology::full, {500.0, gibibytes_per_second(50)}});
     CHECK(whole.at(1) == network_level<integer_link>{3, network_topology::ring, {250.0, {1.0}}, 2});
     for (int ns = 0; ns < 10'000; ++ns) {  // no latency of whole nanoseconds becomes another one

@@ -70,7 +70,7 @@ public:
     using level = network_level<typename Model::link>;
 
     step_player(modelled_step const& step, array_view<level const> levels, step_rules<Model> const& rules, step_losses const& losses, Observer& observer)
-        : step_{&step}, network_{levels}, slots_{step.pipelines}, sums_{step, levels, rules}, observer_{&observer}
+        : step_{&step}, network_{levels, rules.links}, slots_{step.pipelines}, sums_{step, levels, rules}, observer_{&observer}
     {
         for (std::size_t p = 0; p < step.pipelines.size(); ++p) {
             first_row_.push_back(rows_.size());
