@@ -12,6 +12,7 @@
 #include "executor/state/collectives.hpp"
 #include "executor/train/parts/sample.hpp"
 #include "rheo/plan/cells.hpp"
+#include "rheo/plan/evaluation_plan.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/units/exit_error.hpp"
 

@@ -4,6 +4,7 @@
 // Everything of plan/: the plan, its programs, its memory, its file.
 
 #include "rheo/plan/cells.hpp"
+#include "rheo/plan/evaluation_plan.hpp"
 #include "rheo/plan/holdings_under.hpp"
 #include "rheo/plan/keepers.hpp"
 #include "rheo/plan/layer_memory.hpp"

@@ -37,7 +37,9 @@ result<job_description> job_of_config(run_config const& config, cluster_model cl
                         .cluster = std::move(cluster),
                         .ranks = ranks,
                         .steps = config.train.steps,
-                        .checkpoint_every = config.checkpoint.every_steps};
+                        .checkpoint_every = config.checkpoint.every_steps,
+                        .eval_every = config.train.eval_every,
+                        .eval_microbatches = config.train.eval_microbatches};
     auto request = planning_request_of(job.model, config);
     if (!request) {
         return failure{request.error()};

@@ -91,7 +91,7 @@ nlohmann::ordered_json json_of(job_report const& report, named_job const& named)
 {
     auto const& job = named.job;
     nlohmann::ordered_json row{{"policy", named.policy}, {"steps", job.account.steps}, {"end_ns", job.account.end.count}};
-    for (auto const& c : goodput_classes<whole_nanoseconds>) {
+    for (auto const& c : job_time_classes) {
         row[fmt::format("{}_ns", c.name)] = (job.account.*c.time).count;
     }
     auto& parts = row["good_parts_ns"];
@@ -148,7 +148,7 @@ std::string accounts_text(job_report const& report)
     table.add("tokens/s",
               [&](simulated_job const& job) { return job.account.end.count == 0 ? "-" : count_text(tokens_of(report, job) / in_s(job.account.end)); });
     table.add_time("time", whole, whole);
-    for (auto const& c : goodput_classes<whole_nanoseconds>) {
+    for (auto const& c : job_time_classes) {
         auto const of_class = [&](simulated_job const& job) { return job.account.*c.time; };
         table.add_time(fmt::format("  {}", c.name), of_class, whole);
         for (std::size_t k = 0; c.name == "good" && k < rank_step_part_names.size(); ++k) {

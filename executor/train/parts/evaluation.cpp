@@ -8,17 +8,6 @@
 
 namespace rheo::inline v0 {
 
-plan evaluation_plan(plan whole, int microbatches)
-{
-    for (auto& work : whole.work) {
-        work.clear();
-    }
-    for (int m = 0; m < microbatches; ++m) {
-        whole.work[static_cast<std::size_t>(m) % whole.work.size()].push_back({microbatch_id{m}, no_backward});
-    }
-    return whole;
-}
-
 void evaluation::reduce(mpi::messenger& messages, loss_sum const& mine, step_id committed, steps_so_far& totals)
 {
     step_scalars scalars{{}, {mine.fixed, mine.targets, mine.not_finite ? 1 : 0}};

@@ -1,18 +1,14 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The loss of the validation split: the plan of an evaluation, the reduction of its loss over the members, and its record, once per step.
+// The loss of the validation split: its reduction over the members, and its record, once per step.
 
 #include "executor/mpi/messenger.hpp"
 #include "executor/records/earlier_run.hpp"
 #include "executor/records/records.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
-#include "rheo/plan/plan.hpp"
 
 namespace rheo::inline v0 {
-
-/// The plan of a whole step with the work of an evaluation in its place: the microbatches are dealt to the pipelines in turn, forward only.
-plan evaluation_plan(plan whole, int microbatches);
 
 class evaluation {
 public:

@@ -19,6 +19,7 @@
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/partition/split_makespan.hpp"
 #include "rheo/partition/stage_prices.hpp"
+#include "rheo/plan/evaluation_plan.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/plan/programs.hpp"
 #include "rheo/plan/reduction_units.hpp"
@@ -70,7 +71,26 @@ public:
     /// @pre the plan's cuts belong to the model, its ranks are devices of the cluster
     modelled_step step_of(plan const& p, rank_slowness const& slow = {}) const
     {
-        auto programs = programs_of(p, units_, layers());
+        auto step = computations_of(p, units_, slow);
+        for (auto const& pipeline : p.pipelines) {
+            step.update = std::max(step.update, update_time(pipeline));
+        }
+        for (auto const& unit : units_) {
+            step.sums.push_back({sum_bytes(unit, state_, request_->policy).count / largest_group(p)});  // the members of a group sum their shards
+        }
+        return step;
+    }
+
+    /// The work of an evaluation, which ends with a sum of its loss. @param whole plan of a step
+    modelled_step evaluation_of(plan const& whole, int microbatches, rank_slowness const& slow = {}) const
+    {
+        return computations_of(evaluation_plan(whole, microbatches), {}, slow);
+    }
+
+private:
+    modelled_step computations_of(plan const& p, std::vector<reduction_unit> const& units, rank_slowness const& slow) const
+    {
+        auto programs = programs_of(p, units, units.empty() ? 0 : layers());
         auto const most = largest_group(p);
         std::map<priced_on, stage_prices> even;
         modelled_step step{};
@@ -79,16 +99,11 @@ public:
             auto costs = costs_of(p, i, programs[i], most, even, slow);
             auto boundary = boundaries_of_copies(*model_, request_->microbatch, pipeline.cuts, programs[i].copies, request_->policy);
             step.pipelines.push_back({std::move(programs[i]), first_ranks_of(pipeline), std::move(costs), std::move(boundary)});
-            step.update = std::max(step.update, update_time(pipeline));
-        }
-        for (auto const& unit : units_) {
-            step.sums.push_back({sum_bytes(unit, state_, request_->policy).count / most});  // the members of a group sum their shards
         }
         step.decide = vote_time(step);
         return step;
     }
 
-private:
     static constexpr std::int32_t no_node = -1;
 
     struct node_links {

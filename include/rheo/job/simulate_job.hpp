@@ -6,6 +6,7 @@
 //
 // A rank that is lost in the last nanosecond of a step is lost in the step; at its end, in the next one. A drain or a return changes the pipelines between
 // two steps; a slow rank or link is slow from the next step on. Checkpoints stop the job while they are written.
+// Evaluations come before the step that they are due at, and again before what is left of it after a loss.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +39,8 @@ std::string job_fault(job_description const& job)
         return "the job has " + std::to_string(job.ranks) + " ranks, the cluster " + std::to_string(devices_of(job.cluster)) +
                " devices; expected a device for each rank, and at least one";
     }
-    if (job.steps < 1 || job.checkpoint_every < 0) {
-        return "a job has at least one step, and a checkpoint every so many of them or never";
+    if (job.steps < 1 || job.checkpoint_every < 0 || job.eval_every < 0 || job.eval_microbatches < 0) {
+        return "a job has at least one step, and checkpoints and evaluations every so many of them or never";
     }
     return {};
 }

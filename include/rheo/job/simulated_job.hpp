@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "rheo/job/job_account.hpp"
 #include "rheo/job/job_event.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/collectives/collective.hpp"
-#include "rheo/simulate/goodput/goodput_account.hpp"
 #include "rheo/simulate/played_step/rank_step_times.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
@@ -29,6 +29,8 @@ struct job_description {
     int ranks;
     std::int64_t steps;                         ///< that the job ends after
     std::int64_t checkpoint_every = 0;          ///< steps; 0: no checkpoints. A job can always restart from step 0
+    std::int64_t eval_every = 0;                ///< steps between evaluations; 0: only after the last one
+    int eval_microbatches = 0;                  ///< of an evaluation; 0: there are none
     whole_nanoseconds until = latest_job_time;  ///< when it ends at the latest
     bool begins_with_ranks = true;              ///< else all ranks come by events
     collective_form reduction = collective_form::slice_owner;
@@ -81,7 +83,7 @@ struct job_change_record {
 };
 
 struct simulated_job {
-    goodput_account<whole_nanoseconds> account;
+    job_account account;
     rank_step_times<whole_nanoseconds> good{};  ///< account.good, as the mean rank with a place spends it
     joules computing{};
     joules waiting{};                ///< in steps and all else

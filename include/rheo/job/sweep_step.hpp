@@ -187,6 +187,7 @@ std::optional<double> goodput_of(job_description job, seconds step)
     auto const interval = job.checkpoint_every > 0 ? job.checkpoint_every : job.steps;
     job.steps = 2;
     job.checkpoint_every = 0;
+    job.eval_microbatches = 0;
     auto const middle = in_whole_nanoseconds(step * 0.5);
     std::vector<job_event> const events{{{middle}, job_event_kind::lose, rank_id{job.ranks / 2}, rank_id{job.ranks / 2}}};
     auto const out = simulate_job<Model>(job, job_policy::rheo, job_event_source{events});

@@ -9,9 +9,9 @@
 
 #include "rheo/job/detail/job_members.hpp"
 #include "rheo/job/detail/played_plan.hpp"
+#include "rheo/job/job_account.hpp"
 #include "rheo/job/simulated_job.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
-#include "rheo/simulate/goodput/goodput_account.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -21,7 +21,7 @@ namespace detail {
 template <class OnlyWhenCalled = void>
 class job_ledger {
 public:
-    using time_class = whole_nanoseconds goodput_account<whole_nanoseconds>::*;
+    using time_class = whole_nanoseconds job_account::*;
 
     job_ledger(job_description const& job, job_members<> const& members, simulated_job& out) : job_{&job}, members_{&members}, out_{&out} {}
 
@@ -33,7 +33,7 @@ public:
     {
         auto const reached = std::min(end, job_->until);
         auto const takes = reached - now_;
-        out_->account.*(reached < end ? &goodput_account<whole_nanoseconds>::unfinished : into) += takes;
+        out_->account.*(reached < end ? &job_account::unfinished : into) += takes;
         for (auto const rank : members_->present()) {
             out_->waiting += device_of(job_->cluster, rank).waiting * nanoseconds(static_cast<double>(takes.count));
         }
@@ -44,16 +44,22 @@ public:
     /// A step, or the rest of one, ends. @returns false when the job ends in it
     bool end_step(played_plan const& account)
     {
-        if (now_ + account.time > job_->until) {
-            out_->account.unfinished += job_->until - now_;
-            now_ = job_->until;
+        if (!advance(account)) {
             return false;
         }
         add_good(account.time, account.parts);
-        out_->computing += account.computing;
-        out_->waiting += account.waiting;
-        now_ += account.time;
         broken_ = {};
+        return true;
+    }
+
+    /// An evaluation ends. @returns false when the job ends in it
+    bool end_evaluation(played_plan const& account)
+    {
+        if (!advance(account)) {
+            return false;
+        }
+        out_->account.evaluation += account.time;
+        since_evaluation_ += account.time;
         return true;
     }
 
@@ -64,7 +70,7 @@ public:
         for (auto const part : rank_step_parts<>) {
             broken_.spent.*part += spent.*part;
         }
-        pass(&goodput_account<whole_nanoseconds>::lost, end);
+        pass(&job_account::lost, end);
         auto const& device = job_->cluster.device;
         out_->computing += device.computing * spent.computing;
         out_->waiting -= device.waiting * spent.computing;
@@ -93,14 +99,18 @@ public:
     {
         since_ = {};
         since_good_ = {};
+        since_evaluation_ = {};
         broken_ = {};
     }
 
-    /// All that was good since the last keep() is lost. @returns how much that is
+    /// All that was good since the last keep() is lost, evaluations, too. @returns how much that is
     whole_nanoseconds undo()
     {
-        auto const undone = std::exchange(since_good_, {});
-        out_->account.good -= undone;
+        auto const good = std::exchange(since_good_, {});
+        auto const evaluation = std::exchange(since_evaluation_, {});
+        auto const undone = good + evaluation;
+        out_->account.good -= good;
+        out_->account.evaluation -= evaluation;
         out_->account.lost += undone;
         for (auto const part : rank_step_parts<whole_nanoseconds>) {
             out_->good.*part -= since_.*part;
@@ -127,6 +137,20 @@ private:
         rank_step_times<whole_nanoseconds> parts{};  ///< of what is kept
     };
 
+    /// What is played takes place. @returns false when the job ends in it
+    bool advance(played_plan const& account)
+    {
+        if (now_ + account.time > job_->until) {
+            out_->account.unfinished += job_->until - now_;
+            now_ = job_->until;
+            return false;
+        }
+        out_->computing += account.computing;
+        out_->waiting += account.waiting;
+        now_ += account.time;
+        return true;
+    }
+
     void add_good(whole_nanoseconds time, rank_step_times<whole_nanoseconds> const& parts)
     {
         for (auto const part : rank_step_parts<whole_nanoseconds>) {
@@ -142,6 +166,7 @@ private:
     simulated_job* out_;
     whole_nanoseconds now_{};
     whole_nanoseconds since_good_{};  ///< since the newest checkpoint
+    whole_nanoseconds since_evaluation_{};
     rank_step_times<whole_nanoseconds> since_{};
     broken_step broken_{};  ///< the running step
 };

@@ -12,15 +12,11 @@
 #include <vector>
 
 #include "rheo/job/detail/broken_step.hpp"
-#include "rheo/job/detail/job_ledger.hpp"
-#include "rheo/job/detail/job_members.hpp"
+#include "rheo/job/detail/job_state.hpp"
 #include "rheo/job/detail/job_times.hpp"
-#include "rheo/job/detail/plan_in_force.hpp"
 #include "rheo/job/detail/plan_steps.hpp"
 #include "rheo/job/job_event_source.hpp"
 #include "rheo/job/simulated_job.hpp"
-#include "rheo/plan/holdings_under.hpp"
-#include "rheo/planner/make_replanning.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/units/result.hpp"
 
@@ -30,28 +26,16 @@ namespace detail {
 
 /// @tparam Model of the network  @tparam Observer is called when a step commits: (step, begin, its account, number of present ranks)
 template <class Model, class Observer>
-class job_player {
+class job_player : job_state<Model> {
 public:
     job_player(job_description const& job, job_policy policy, job_event_source events, Observer& observer)
-        : job_{&job},
-          policy_{policy},
-          observer_{&observer},
-          steps_{job},
-          times_{job},
-          first_plans_{job},
-          known_{make_replanning(job.model, job.request, job.ranks)},
-          rules_{membership_rules_of(job.request)},
-          members_{job.ranks, job.begins_with_ranks, std::move(events)},
-          ledger_{job, members_, out_}
+        : state{job, std::move(events)}, policy_{policy}, observer_{&observer}
     {
     }
 
-    job_player(job_player const&) = delete;  // parts of it point to others
-    job_player& operator=(job_player const&) = delete;
-
     result<simulated_job> play()
     {
-        while (step_ < job_->steps && !ledger_.is_over() && failure_.empty() && out_.error.empty()) {
+        while (!is_done() && !ledger_.is_over() && failure_.empty() && out_.error.empty()) {
             if (++fruitless_ > most_fruitless) {
                 out_.error = "the job stops at step " + std::to_string(step_) + ": losses come faster than recoveries end; no step has ended in " +
                              std::to_string(most_fruitless) + " attempts";
@@ -61,7 +45,9 @@ public:
                 begin_again();
             } else if (members_.take_until(ledger_.now())) {
                 lose_between_steps();
-            } else if (!regroup()) {
+            } else if (step_ == job_->steps) {
+                is_ended_ = evaluate();
+            } else if (!regroup() && (!is_evaluation_due() || evaluate())) {
                 play_whole_step();
             }
         }
@@ -78,27 +64,54 @@ public:
     }
 
 private:
-    using job_account = goodput_account<whole_nanoseconds>;
+    using state = job_state<Model>;
+    using state::begin_again;
+    using state::checkpoint_;
+    using state::failure_;
+    using state::halt;
+    using state::in_force_;
+    using state::in_time;
+    using state::job_;
+    using state::known_;
+    using state::ledger_;
+    using state::loss_before;
+    using state::members_;
+    using state::note;
+    using state::note_pending;
+    using state::out_;
+    using state::restart;
+    using state::rules_;
+    using state::step_;
+    using state::steps_;
+    using state::times_;
+    using state::whole_step;
+    using state::write_checkpoint;
 
     static constexpr int most_fruitless = 20'000;
 
-    whole_nanoseconds in_time(seconds time, std::string const& what)
+    bool is_done() const { return step_ == job_->steps && (job_->eval_microbatches == 0 || is_ended_); }
+
+    /// Before the step that is next.
+    bool is_evaluation_due() const
     {
-        auto const whole = job_time(time, what);
-        failure_ = whole ? failure_ : whole.error();
-        return whole ? *whole : whole_nanoseconds{};
+        return job_->eval_microbatches > 0 && job_->eval_every > 0 && step_ > 0 && step_ < job_->steps && step_ % job_->eval_every == 0;
     }
 
-    /// What a whole step comes to; nothing when that failed.
-    std::optional<played_plan> whole_step()
+    /// @returns whether it ended: without losses, and before the job
+    bool evaluate()
     {
-        auto account = in_force_.whole_step(steps_, members_.slowness());
+        auto const account = in_force_.evaluation(steps_, members_.slowness());
         if (!account) {
             failure_ = account.error();
-            return std::nullopt;
+            return false;
         }
-        out_.fullest = std::max(out_.fullest, account->fullest);
-        return *std::move(account);
+        auto const begin = ledger_.now();
+        if (auto const loss = loss_before(begin + account->time)) {
+            ledger_.pass(&job_account::lost, *loss);
+            lose_between_steps(*loss - begin);
+            return false;
+        }
+        return ledger_.end_evaluation(*account);
     }
 
     void play_whole_step()
@@ -114,13 +127,6 @@ private:
         }
     }
 
-    /// The next loss, if it comes before that time and before the job ends.
-    std::optional<whole_nanoseconds> loss_before(whole_nanoseconds time)
-    {
-        auto const loss = members_.next_loss(time);
-        return loss && *loss < std::min(time, job_->until) ? loss : std::nullopt;
-    }
-
     void commit(played_plan const& account)
     {
         (*observer_)(step_, ledger_.now() - account.time, account, members_.size());
@@ -132,28 +138,13 @@ private:
         }
     }
 
-    /// False when a loss comes before its end: the next step begins with that.
-    bool write_checkpoint()
-    {
-        auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
-        if (auto const loss = loss_before(end)) {
-            ledger_.pass(&job_account::lost, *loss);
-            return false;
-        }
-        if (ledger_.pass(&job_account::checkpoint, end)) {
-            checkpoint_ = step_;
-            ledger_.keep();
-        }
-        return true;
-    }
-
     /// Members are lost in a part of a step that began now. @param first when the first of them is
     void lose(step_part const& part, whole_nanoseconds first)
     {
         auto const begin = ledger_.now();
         auto const heard = first + in_time(times_.detection(), "detection");
         members_.take_losses(heard);
-        job_change_record record{.at = first, .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks()};
+        job_change_record record{.at = first, .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks(), .lost_time = first - begin};
         if (policy_ == job_policy::checkpoint) {
             ledger_.pass(&job_account::lost, first);
             restart(std::move(record), "the policy");
@@ -168,16 +159,16 @@ private:
         auto holdings = holdings_of_survivors(in_force_.holdings(), record.lost, part, *played, known_, keeps);
         auto planned = plan_membership(holdings, in_force_->pipelines, {}, known_, rules_);
         ledger_.break_step(first, times_of_survivors(*played));
-        record.lost_time = first - begin;
         auto const left = std::max(heard, begin + in_time(played->end, "a step"));
         recover(std::move(holdings), std::move(planned), left, std::move(record));
     }
 
-    void lose_between_steps()
+    /// Members are lost now, where no step is under way. @param lost time of the evaluation that is
+    void lose_between_steps(whole_nanoseconds lost = {})
     {
         auto const heard = ledger_.now() + in_time(times_.detection(), "detection");
         members_.take_losses(heard);
-        job_change_record record{.at = ledger_.now(), .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks()};
+        job_change_record record{.at = ledger_.now(), .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks(), .lost_time = lost};
         if (policy_ == job_policy::checkpoint) {
             restart(std::move(record), "the policy");
             return;
@@ -223,6 +214,11 @@ private:
     /// The rest of the step, under the new plan. Of the time spent in the step, as large a part is good as the rest is shorter than a whole step.
     void finish_step(membership_plan planned, bytes moved, job_change_record record)
     {
+        if (step_ == job_->steps) {
+            in_force_.put(std::move(planned));
+            note(std::move(record), moved);
+            return;
+        }
         auto const before = whole_step();
         in_force_.put(std::move(planned));
         auto const in_force = *in_force_;  // a loss on the way replaces the plan in force
@@ -236,75 +232,15 @@ private:
         auto const saved = 1.0 - rest->time / whole->time;
         record.lost_time -= ledger_.keep_of_step({static_cast<std::int64_t>(saved * static_cast<double>(before->time.count))});
         note(std::move(record), moved);
+        if (is_evaluation_due() && !evaluate()) {
+            return;
+        }
         if (auto const loss = loss_before(ledger_.now() + rest->time)) {
             lose(part, *loss);
         } else if (ledger_.end_step(*rest)) {
             in_force_.commit();
             commit(*rest);
         }
-    }
-
-    /// All ranks restart from the newest checkpoint.
-    void restart(job_change_record record, std::string why)
-    {
-        record.what = job_change::restarted;
-        record.why = std::move(why);
-        record.lost_time += ledger_.undo();
-        step_ = checkpoint_;
-        in_force_.drop();
-        pending_ = std::move(record);
-    }
-
-    /// Survivors have all state, but are too few: they write it and wait.
-    void halt(job_change_record record, std::string why)
-    {
-        record.what = job_change::halted;
-        record.why = std::move(why);
-        pending_ = std::move(record);
-        auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
-        if (ledger_.pass(&job_account::checkpoint, end)) {
-            checkpoint_ = step_;
-            ledger_.keep();
-        }
-        in_force_.drop();
-    }
-
-    /// Starts from the newest checkpoint with a plan for the present ranks, or waits for more.
-    void begin_again()
-    {
-        members_.take_all(ledger_.now());
-        auto const present = members_.present();
-        auto const made = first_plans_.on(present);
-        if (!made) {
-            wait_for_ranks(made.error());
-            return;
-        }
-        auto const reading = has_begun_ ? times_.restart(members_.nodes(rules_.node_size)) : seconds{};
-        auto const end = ledger_.now() + in_time(reading, "a restart");
-        if (auto const loss = loss_before(end)) {
-            ledger_.pass(&job_account::recovery, *loss);
-            return;
-        }
-        if (ledger_.pass(&job_account::recovery, end)) {
-            has_begun_ = true;
-            auto const held = holdings_under(*made, array_view{present}, known_.cells_per_layer, known_.optimizer);
-            in_force_.put(plan_as_chosen(held, known_, rules_, recomposition_of(*made)));
-            note_pending(in_force_.places());
-        }
-    }
-
-    void wait_for_ranks(std::string const& why)
-    {
-        auto const event = members_.next_event();
-        if (!event) {
-            out_.error = "the job stops at step " + std::to_string(step_) + ": " + why + ", and no rank returns";
-            return;
-        }
-        if (pending_) {
-            pending_->what = job_change::halted;
-            pending_->why = why;
-        }
-        ledger_.pass(has_begun_ ? &job_account::halted : &job_account::creating, *event);
     }
 
     /// Returned ranks are taken in where that helps, drained ranks leave. False if nothing changes.
@@ -356,40 +292,10 @@ private:
         return true;
     }
 
-    void note(job_change_record record, bytes copied)
-    {
-        record.copied = copied;
-        record.ranks = in_force_.places();
-        ledger_.note(std::move(record));
-    }
-
-    /// A restart or halt has ended.
-    void note_pending(int ranks)
-    {
-        if (pending_) {
-            pending_->ranks = ranks;
-            ledger_.note(*std::exchange(pending_, std::nullopt));
-        }
-    }
-
-    job_description const* job_;
     job_policy policy_;
     Observer* observer_;
-    simulated_job out_;
-    plan_steps<Model> steps_;
-    change_times<Model> times_;
-    first_plans<> first_plans_;
-    replanning known_;
-    membership_rules rules_;
-    job_members<> members_;
-    job_ledger<> ledger_;
-    std::int64_t step_ = 0;
-    int fruitless_ = 0;            ///< attempts since the last step ended
-    std::int64_t checkpoint_ = 0;  ///< step of the newest one
-    bool has_begun_ = false;
-    plan_in_force<> in_force_;
-    std::optional<job_change_record> pending_;  ///< a restart or halt that has not ended
-    std::string failure_;
+    int fruitless_ = 0;      ///< attempts since the last step ended
+    bool is_ended_ = false;  ///< evaluation at the end, too
 };
 
 }  // namespace detail

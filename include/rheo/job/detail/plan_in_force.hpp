@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The plan in force in a simulated job: its pipelines, what its members hold, and the account of a whole step.
+// The plan in force in a simulated job: its pipelines, what its members hold, and the accounts of a whole step and of an evaluation.
 
 #include <algorithm>
 #include <cstdint>
@@ -34,7 +34,7 @@ public:
     void put(membership_plan plan)
     {
         plan_ = std::move(plan);
-        account_.reset();
+        forget_accounts();
         for (auto const& one : plan_->safety_copies) {  // kept up to date by second ranks
             for (auto& holds : plan_->salvage.after) {
                 auto const place = std::lower_bound(holds.layers.begin(), holds.layers.end(), one.layer);
@@ -48,22 +48,21 @@ public:
     void drop()
     {
         plan_.reset();
-        account_.reset();
+        forget_accounts();
     }
 
     /// The account of a whole step. @param slow how ranks are now
     template <class Steps>
     result<played_plan> whole_step(Steps& steps, rank_slowness const& slow)
     {
-        if (!account_ || !(slow_then_ == slow)) {
-            auto account = steps.whole_account(*plan_, slow);
-            if (!account) {
-                return account;
-            }
-            account_ = *std::move(account);
-            slow_then_ = slow;
-        }
-        return *account_;
+        return known(step_, slow, [&] { return steps.whole_account(*plan_, slow); });
+    }
+
+    /// The same of an evaluation.
+    template <class Steps>
+    result<played_plan> evaluation(Steps& steps, rank_slowness const& slow)
+    {
+        return known(evaluation_, slow, [&] { return steps.evaluation_account(*plan_, slow); });
     }
 
     /// A step has ended: accumulators are empty.
@@ -85,7 +84,7 @@ public:
             after.insert(place, {rank, {}, {}, {}});
             plan_->spares.insert(std::lower_bound(plan_->spares.begin(), plan_->spares.end(), rank), rank);
         }
-        account_.reset();
+        forget_accounts();
     }
 
     /// Ranks with a place.
@@ -99,9 +98,33 @@ public:
     }
 
 private:
+    struct known_account {
+        std::optional<played_plan> account{};
+        rank_slowness slow_then{};  ///< for which it is
+    };
+
+    template <class Account>
+    static result<played_plan> known(known_account& of, rank_slowness const& slow, Account const& play)
+    {
+        if (!of.account || !(of.slow_then == slow)) {
+            auto account = play();
+            if (!account) {
+                return account;
+            }
+            of = {*std::move(account), slow};
+        }
+        return *of.account;
+    }
+
+    void forget_accounts()
+    {
+        step_.account.reset();
+        evaluation_.account.reset();
+    }
+
     std::optional<membership_plan> plan_;
-    std::optional<played_plan> account_;
-    rank_slowness slow_then_;  ///< for which it is
+    known_account step_;
+    known_account evaluation_;
 };
 
 }  // namespace detail

@@ -48,9 +48,10 @@ public:
     }
 
     /// The whole step of pipelines in force.
-    step_part whole(membership_plan const& in_force, rank_slowness const& slow) const
+    step_part whole(membership_plan const& in_force, rank_slowness const& slow) const { return whole(plan_of_step(in_force), slow); }
+
+    step_part whole(plan p, rank_slowness const& slow) const
     {
-        auto p = plan_of_step(in_force);
         auto step = steps_.step_of(p, slow);
         return {std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
     }
@@ -67,16 +68,16 @@ public:
     /// The account of a whole step; that of a plan is kept.
     result<played_plan> whole_account(membership_plan const& in_force, rank_slowness const& slow)
     {
-        auto const digest = digest_of(plan_of_step(in_force));
-        auto const known = std::find_if(played_.rbegin(), played_.rend(), [&](auto const& k) { return k.digest == digest && k.slow == slow; });
-        if (known != played_.rend()) {
-            return known->account;
-        }
-        auto account = account_of_part(whole(in_force, slow));
-        if (account) {
-            played_.push_back({digest, slow, *account});
-        }
-        return account;
+        return known_account(played_, in_force, slow, [&](plan p) { return whole(std::move(p), slow); });
+    }
+
+    /// That of an evaluation.
+    result<played_plan> evaluation_account(membership_plan const& in_force, rank_slowness const& slow)
+    {
+        return known_account(evaluated_, in_force, slow, [&](plan p) {
+            auto step = steps_.evaluation_of(p, job_->eval_microbatches, slow);
+            return step_part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
+        });
     }
 
     result<played_plan> account_of_part(step_part const& part) const
@@ -106,6 +107,23 @@ private:
         played_plan account;
     };
 
+    /// The account of a plan, played once.
+    template <class Part>
+    result<played_plan> known_account(std::vector<known_plan>& all, membership_plan const& in_force, rank_slowness const& slow, Part const& part)
+    {
+        auto p = plan_of_step(in_force);
+        auto const digest = digest_of(p);
+        auto const known = std::find_if(all.rbegin(), all.rend(), [&](auto const& k) { return k.digest == digest && k.slow == slow; });
+        if (known != all.rend()) {
+            return known->account;
+        }
+        auto account = account_of_part(part(std::move(p)));
+        if (account) {
+            all.push_back({digest, slow, *account});
+        }
+        return account;
+    }
+
     step_rules<Model> rules_for(step_part const& part) const
     {
         auto rules = rules_;
@@ -131,6 +149,7 @@ private:
     cluster_steps<> steps_;
     step_rules<Model> rules_;
     std::vector<known_plan> played_;
+    std::vector<known_plan> evaluated_;
 };
 
 /// The plans with which a job begins. They follow from the number of ranks, so each number is planned for once.

@@ -44,7 +44,7 @@ nlohmann::json simulated(temporary_folder const& folder, std::string const& argu
 std::int64_t accounts_of(nlohmann::json const& job)
 {
     std::int64_t sum = 0;
-    for (auto const* const name : {"creating_ns", "good_ns", "lost_ns", "recovery_ns", "checkpoint_ns", "halted_ns", "unfinished_ns"}) {
+    for (auto const* const name : {"creating_ns", "good_ns", "lost_ns", "recovery_ns", "evaluation_ns", "checkpoint_ns", "halted_ns", "unfinished_ns"}) {
         sum += job.at(name).get<std::int64_t>();
     }
     return sum;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/train/parts/evaluation.hpp"
+#include "rheo/plan/evaluation_plan.hpp"
 
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
 
-TEST_CASE("evaluation: its microbatches are dealt in turn, forward only")
+TEST_CASE("evaluation_plan: dealt to pipelines in turn, forward only")
 {
     plan whole{.schedule = one_f_one_b{}, .pipelines = {}, .work = {{{microbatch_id{0}, layer_id{0}}}, {{microbatch_id{1}, layer_id{0}}}, {}}, .spares = {}};
     auto const found = evaluation_plan(whole, 5);

@@ -1,0 +1,189 @@
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+
+// The state of a simulated job, and how it begins, writes checkpoints, restarts and waits for ranks. Its steps and losses are in job_player.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "rheo/job/detail/job_ledger.hpp"
+#include "rheo/job/detail/job_members.hpp"
+#include "rheo/job/detail/job_times.hpp"
+#include "rheo/job/detail/plan_in_force.hpp"
+#include "rheo/job/detail/plan_steps.hpp"
+#include "rheo/job/job_event_source.hpp"
+#include "rheo/job/simulated_job.hpp"
+#include "rheo/plan/holdings_under.hpp"
+#include "rheo/planner/make_replanning.hpp"
+#include "rheo/recover/membership_plan.hpp"
+#include "rheo/units/result.hpp"
+
+namespace rheo::inline v0 {
+
+namespace detail {
+
+/// @tparam Model of the network
+template <class Model>
+class job_state {
+public:
+    job_state(job_state const&) = delete;  // parts of it point to others
+    job_state& operator=(job_state const&) = delete;
+
+protected:
+    job_state(job_description const& job, job_event_source events)
+        : job_{&job},
+          steps_{job},
+          times_{job},
+          first_plans_{job},
+          known_{make_replanning(job.model, job.request, job.ranks)},
+          rules_{membership_rules_of(job.request)},
+          members_{job.ranks, job.begins_with_ranks, std::move(events)},
+          ledger_{job, members_, out_}
+    {
+    }
+
+    ~job_state() = default;
+
+    whole_nanoseconds in_time(seconds time, std::string const& what)
+    {
+        auto const whole = job_time(time, what);
+        failure_ = whole ? failure_ : whole.error();
+        return whole ? *whole : whole_nanoseconds{};
+    }
+
+    /// What a whole step comes to; nothing when that failed.
+    std::optional<played_plan> whole_step()
+    {
+        auto account = in_force_.whole_step(steps_, members_.slowness());
+        if (!account) {
+            failure_ = account.error();
+            return std::nullopt;
+        }
+        out_.fullest = std::max(out_.fullest, account->fullest);
+        return *std::move(account);
+    }
+
+    /// The next loss, if it comes before that time and before the job ends.
+    std::optional<whole_nanoseconds> loss_before(whole_nanoseconds time)
+    {
+        auto const loss = members_.next_loss(time);
+        return loss && *loss < std::min(time, job_->until) ? loss : std::nullopt;
+    }
+
+    /// False when a loss comes before its end: the next step begins with that.
+    bool write_checkpoint()
+    {
+        auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
+        if (auto const loss = loss_before(end)) {
+            ledger_.pass(&job_account::lost, *loss);
+            return false;
+        }
+        if (ledger_.pass(&job_account::checkpoint, end)) {
+            checkpoint_ = step_;
+            ledger_.keep();
+        }
+        return true;
+    }
+
+    /// All ranks restart from the newest checkpoint.
+    void restart(job_change_record record, std::string why)
+    {
+        record.what = job_change::restarted;
+        record.why = std::move(why);
+        record.lost_time += ledger_.undo();
+        step_ = checkpoint_;
+        in_force_.drop();
+        pending_ = std::move(record);
+    }
+
+    /// Survivors have all state, but are too few: they write it and wait.
+    void halt(job_change_record record, std::string why)
+    {
+        record.what = job_change::halted;
+        record.why = std::move(why);
+        pending_ = std::move(record);
+        auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
+        if (ledger_.pass(&job_account::checkpoint, end)) {
+            checkpoint_ = step_;
+            ledger_.keep();
+        }
+        in_force_.drop();
+    }
+
+    /// Starts from the newest checkpoint with a plan for the present ranks, or waits for more.
+    void begin_again()
+    {
+        members_.take_all(ledger_.now());
+        auto const present = members_.present();
+        auto const made = first_plans_.on(present);
+        if (!made) {
+            wait_for_ranks(made.error());
+            return;
+        }
+        auto const reading = has_begun_ ? times_.restart(members_.nodes(rules_.node_size)) : seconds{};
+        auto const end = ledger_.now() + in_time(reading, "a restart");
+        if (auto const loss = loss_before(end)) {
+            ledger_.pass(&job_account::recovery, *loss);
+            return;
+        }
+        if (ledger_.pass(&job_account::recovery, end)) {
+            has_begun_ = true;
+            auto const held = holdings_under(*made, array_view{present}, known_.cells_per_layer, known_.optimizer);
+            in_force_.put(plan_as_chosen(held, known_, rules_, recomposition_of(*made)));
+            note_pending(in_force_.places());
+        }
+    }
+
+    void wait_for_ranks(std::string const& why)
+    {
+        auto const event = members_.next_event();
+        if (!event) {
+            out_.error = "the job stops at step " + std::to_string(step_) + ": " + why + ", and no rank returns";
+            return;
+        }
+        if (pending_) {
+            pending_->what = job_change::halted;
+            pending_->why = why;
+        }
+        ledger_.pass(has_begun_ ? &job_account::halted : &job_account::creating, *event);
+    }
+
+    void note(job_change_record record, bytes copied)
+    {
+        record.copied = copied;
+        record.ranks = in_force_.places();
+        ledger_.note(std::move(record));
+    }
+
+    /// A restart or halt has ended.
+    void note_pending(int ranks)
+    {
+        if (pending_) {
+            pending_->ranks = ranks;
+            ledger_.note(*std::exchange(pending_, std::nullopt));
+        }
+    }
+
+    job_description const* job_;
+    simulated_job out_;
+    plan_steps<Model> steps_;
+    change_times<Model> times_;
+    first_plans<> first_plans_;
+    replanning known_;
+    membership_rules rules_;
+    job_members<> members_;
+    job_ledger<> ledger_;
+    std::int64_t step_ = 0;
+    std::int64_t checkpoint_ = 0;  ///< step of the newest one
+    bool has_begun_ = false;
+    plan_in_force<> in_force_;
+    std::optional<job_change_record> pending_;  ///< a restart or halt that has not ended
+    std::string failure_;
+};
+
+}  // namespace detail
+}  // namespace rheo::inline v0
