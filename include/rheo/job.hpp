@@ -6,6 +6,7 @@
 #include "rheo/job/cluster_request.hpp"
 #include "rheo/job/cluster_steps.hpp"
 #include "rheo/job/job_account.hpp"
+#include "rheo/job/job_clocks.hpp"
 #include "rheo/job/job_event.hpp"
 #include "rheo/job/job_event_source.hpp"
 #include "rheo/job/job_events_csv.hpp"

@@ -15,6 +15,8 @@
 #include "executor/cli/simulate/job_page.hpp"
 #include "executor/cli/simulate/job_report.hpp"
 #include "executor/cli/simulate/simulate.hpp"
+#include "executor/clocks/clock_request.hpp"
+#include "executor/clocks/rank_device.hpp"
 #include "executor/config/cluster/cluster_file.hpp"
 #include "executor/config/text_file.hpp"
 #include "executor/config/toml.hpp"
@@ -85,6 +87,13 @@ described_job describe(simulate_options const& options)
         throw exit_error{exit_code::usage, read.message(*fault)};
     }
     auto job = accepted(job_of_config(config, cluster ? *std::move(cluster) : one_machine(ranks), ranks));
+    if (!config.power.clock_profile.empty()) {
+        auto const measured = read_clock_profile(config.power, static_cast<int>(job.model.layers.size()));
+        if (!measured) {
+            throw exit_error{exit_code::bad_data, measured.error().message};
+        }
+        job.clocks = job_clocks{*measured, clock_request_of(config.power, *measured), config.power.straggler};
+    }
     job.steps = options.steps > 0 ? options.steps : job.steps;
     job.reduction = form_named(options.reduction);
     if (auto const until = time_of_option(options.until_s, "--until"); until > whole_nanoseconds{}) {

@@ -28,6 +28,28 @@ struct no_job_observer {
     }
 };
 
+namespace detail {
+
+/// Why the job cannot have its clocks.
+template <class OnlyWhenCalled = void>
+std::string clocks_fault(job_description const& job)
+{
+    if (auto const layers = stages_of(job.clocks->layers); layers != static_cast<int>(job.model.layers.size())) {
+        return "the clock profile has " + std::to_string(layers) + " layers, the model " + std::to_string(job.model.layers.size());
+    }
+    for (auto const& d : job.cluster.different) {
+        if (!(d.device.description == job.cluster.device.description)) {
+            return "the cluster has nodes with other devices, but a clock profile is that of one kind of device";
+        }
+    }
+    if (job.request.recompute != recompute_policy::never) {
+        return "clocks are planned for programs that keep their activations, so a job with clocks does not recompute";
+    }
+    return {};
+}
+
+}  // namespace detail
+
 /// Why the job cannot be simulated; empty when it can.
 template <class OnlyWhenCalled = void>
 std::string job_fault(job_description const& job)
@@ -42,7 +64,7 @@ std::string job_fault(job_description const& job)
     if (job.steps < 1 || job.checkpoint_every < 0 || job.eval_every < 0 || job.eval_microbatches < 0) {
         return "a job has at least one step, and checkpoints and evaluations every so many of them or never";
     }
-    return {};
+    return job.clocks ? detail::clocks_fault(job) : std::string{};
 }
 
 /// @tparam Model contended_network or free_network  @param observer is called when a step commits: (step, begin, its account, number of present ranks)

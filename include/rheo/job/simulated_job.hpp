@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rheo/job/job_account.hpp"
+#include "rheo/job/job_clocks.hpp"
 #include "rheo/job/job_event.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/planner/planning_request.hpp"
@@ -31,10 +32,17 @@ struct job_description {
     std::int64_t checkpoint_every = 0;          ///< steps; 0: no checkpoints. A job can always restart from step 0
     std::int64_t eval_every = 0;                ///< steps between evaluations; 0: only after the last one
     int eval_microbatches = 0;                  ///< of an evaluation; 0: there are none
+    std::optional<job_clocks> clocks{};         ///< none: clocks are left alone, and devices draw what the cluster says
     whole_nanoseconds until = latest_job_time;  ///< when it ends at the latest
     bool begins_with_ranks = true;              ///< else all ranks come by events
     collective_form reduction = collective_form::slice_owner;
 };
+
+/// What the rank's device draws while it waits.
+inline watts waiting_power(job_description const& job, rank_id rank)
+{
+    return job.clocks ? job.clocks->request.costs.blocking : device_of(job.cluster, rank).waiting;
+}
 
 /// What a step of a plan comes to.
 struct played_plan {

@@ -11,7 +11,6 @@
 #include "rheo/job/detail/played_plan.hpp"
 #include "rheo/job/job_account.hpp"
 #include "rheo/job/simulated_job.hpp"
-#include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -35,7 +34,7 @@ public:
         auto const takes = reached - now_;
         out_->account.*(reached < end ? &job_account::unfinished : into) += takes;
         for (auto const rank : members_->present()) {
-            out_->waiting += device_of(job_->cluster, rank).waiting * nanoseconds(static_cast<double>(takes.count));
+            out_->waiting += waiting_power(*job_, rank) * nanoseconds(static_cast<double>(takes.count));
         }
         now_ = reached;
         return reached == end;
@@ -64,16 +63,16 @@ public:
     }
 
     /// A step breaks. What ranks have spent in it is lost, unless keep_of_step() says otherwise.
-    void break_step(whole_nanoseconds end, rank_step_times<> const& spent)
+    /// @param computing what ended computations have drawn
+    void break_step(whole_nanoseconds end, rank_step_times<> const& spent, joules computing)
     {
         broken_.time += end - now_;
         for (auto const part : rank_step_parts<>) {
             broken_.spent.*part += spent.*part;
         }
         pass(&job_account::lost, end);
-        auto const& device = job_->cluster.device;
-        out_->computing += device.computing * spent.computing;
-        out_->waiting -= device.waiting * spent.computing;
+        out_->computing += computing;
+        out_->waiting -= (job_->clocks ? job_->clocks->request.costs.blocking : job_->cluster.device.waiting) * spent.computing;
     }
 
     /// So much of the time spent in the broken step so far need not be spent again: it is good. @returns how much more or less that is than before

@@ -158,7 +158,7 @@ private:
         bool const keeps = policy_ == job_policy::rheo;
         auto holdings = holdings_of_survivors(in_force_.holdings(), record.lost, part, *played, known_, keeps);
         auto planned = plan_membership(holdings, in_force_->pipelines, {}, known_, rules_);
-        ledger_.break_step(first, times_of_survivors(*played));
+        ledger_.break_step(first, times_of_survivors(*played), steps_.drawn_in(part, *played));
         auto const left = std::max(heard, begin + in_time(played->end, "a step"));
         recover(std::move(holdings), std::move(planned), left, std::move(record));
     }

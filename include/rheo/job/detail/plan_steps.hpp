@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rheo/job/cluster_steps.hpp"
+#include "rheo/job/detail/clocked_work.hpp"
 #include "rheo/job/detail/job_members.hpp"
 #include "rheo/job/detail/played_plan.hpp"
 #include "rheo/job/rank_slowness.hpp"
@@ -29,12 +30,26 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
+/// What survivors spent of a step together, by part.
+inline rank_step_times<> times_of_survivors(played_step<> const& played)
+{
+    rank_step_times<> sum{};
+    for (auto const& row : played.rows) {
+        for (auto const part : rank_step_parts<>) {
+            sum.*part += row.times.*part;
+        }
+    }
+    return sum;
+}
+
 /// Work of a plan, ready to be played.
 struct step_part {
     plan of;
     modelled_step step;
-    std::optional<rank_links<>> links;   ///< of ranks, where they differ
-    salvage_plan const* only = nullptr;  ///< what is missing, of the rest of a step; none: a whole one
+    std::optional<rank_links<>> links;      ///< of ranks, where they differ
+    std::optional<clocked_work> clocked{};  ///< where the job has clocks
+    std::string error{};                    ///< why it has none
+    salvage_plan const* only = nullptr;     ///< what is missing, of the rest of a step; none: a whole one
 };
 
 /// @tparam Model of the network
@@ -43,26 +58,34 @@ class plan_steps {
 public:
     explicit plan_steps(job_description const& job) : job_{&job}, levels_{network_of(job.cluster)}, steps_{job.model, job.request, job.cluster}
     {
+        if (job.clocks) {
+            clocks_.emplace(*job.clocks);
+        }
         rules_.reduction = job.reduction;
         rules_.sum_bytes = static_cast<int>(size_of(job.request.policy.accumulate));
     }
 
     /// The whole step of pipelines in force.
-    step_part whole(membership_plan const& in_force, rank_slowness const& slow) const { return whole(plan_of_step(in_force), slow); }
+    step_part whole(membership_plan const& in_force, rank_slowness const& slow) { return whole(plan_of_step(in_force), slow); }
 
-    step_part whole(plan p, rank_slowness const& slow) const
+    step_part whole(plan p, rank_slowness const& slow)
     {
         auto step = steps_.step_of(p, slow);
-        return {std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
+        step_part part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
+        add_clocks(part, part.of, true, slow);
+        return part;
     }
 
     /// What is left of a step. @pre `in_force` outlives it
-    step_part rest(membership_plan const& in_force, rank_slowness const& slow) const
+    step_part rest(membership_plan const& in_force, rank_slowness const& slow)
     {
-        auto p = plan_of_step(in_force);
+        auto const whole = plan_of_step(in_force);
+        auto p = whole;
         p.work = in_force.salvage.work;
         auto step = steps_.step_of(p, slow);
-        return {std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links), &in_force.salvage};
+        step_part part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links), {}, {}, &in_force.salvage};
+        add_clocks(part, whole, false, slow);
+        return part;
     }
 
     /// The account of a whole step; that of a plan is kept.
@@ -76,14 +99,19 @@ public:
     {
         return known_account(evaluated_, in_force, slow, [&](plan p) {
             auto step = steps_.evaluation_of(p, job_->eval_microbatches, slow);
-            return step_part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
+            step_part part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
+            add_clocks(part, part.of, false, slow);
+            return part;
         });
     }
 
     result<played_plan> account_of_part(step_part const& part) const
     {
+        if (!part.error.empty()) {
+            return failure{part.error};
+        }
         auto const played = play_step<Model>(part.step, array_view{levels_}, rules_for(part));
-        return played ? account_of(part.of, *played, *job_) : failure{played.error()};
+        return played ? account_of(part.of, *played, *job_, part.clocked ? &*part.clocked : nullptr) : failure{played.error()};
     }
 
     /// @param begin of the part  @param heard when survivors hear of the losses
@@ -97,6 +125,12 @@ public:
         return play_step<Model>(part.step, array_view{levels_}, rules_for(part), {array_view{losses}, since_begin(heard)});
     }
 
+    /// What computations of a broken part that ended have drawn.
+    joules drawn_in(step_part const& part, played_step<> const& played) const
+    {
+        return part.clocked ? drawn_by(*part.clocked, played) : job_->cluster.device.computing * times_of_survivors(played).computing;
+    }
+
     /// Different plans so far.
     std::int64_t plans() const { return static_cast<std::int64_t>(played_.size()); }
 
@@ -106,6 +140,16 @@ private:
         rank_slowness slow;
         played_plan account;
     };
+
+    /// @param whole plan of a step
+    void add_clocks(step_part& part, plan const& whole, bool is_whole, rank_slowness const& slow)
+    {
+        if (clocks_) {
+            auto work = clocks_->work_of(whole, part.step, is_whole, slow.computing);
+            part.error = work.error();
+            part.clocked = work ? std::optional{*std::move(work)} : std::nullopt;
+        }
+    }
 
     /// The account of a plan, played once.
     template <class Part>
@@ -128,6 +172,7 @@ private:
     {
         auto rules = rules_;
         rules.links = part.links ? &*part.links : nullptr;
+        rules.times = part.clocked ? &part.clocked->times : nullptr;
         return rules;
     }
 
@@ -148,6 +193,7 @@ private:
     std::vector<network_level<>> levels_;
     cluster_steps<> steps_;
     step_rules<Model> rules_;
+    std::optional<plan_clock_choices<>> clocks_;
     std::vector<known_plan> played_;
     std::vector<known_plan> evaluated_;
 };
@@ -197,18 +243,6 @@ private:
     job_description const* job_;
     std::map<int, result<plan>> plans_;  ///< by the number of ranks
 };
-
-/// What survivors spent of a step together, by part.
-inline rank_step_times<> times_of_survivors(played_step<> const& played)
-{
-    rank_step_times<> sum{};
-    for (auto const& row : played.rows) {
-        for (auto const part : rank_step_parts<>) {
-            sum.*part += row.times.*part;
-        }
-    }
-    return sum;
-}
 
 }  // namespace detail
 }  // namespace rheo::inline v0

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/job/detail/clocked_work.hpp"
 #include "rheo/job/simulated_job.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/plan/memory_parts.hpp"
@@ -74,8 +75,9 @@ bytes fullest_of(plan const& p, model_description const& model, planning_request
 }
 
 /// The account of a step of the plan. @param played the step of that plan, undisturbed
+/// @param clocked what its computations draw; null: what the cluster says. Then an update draws what a computation does, else what waiting does.
 template <class OnlyWhenCalled = void>
-result<played_plan> account_of(plan const& p, played_step<> const& played, job_description const& job)
+result<played_plan> account_of(plan const& p, played_step<> const& played, job_description const& job, clocked_work const* clocked = nullptr)
 {
     auto const time = job_time(played.end, "a step");
     if (!time) {
@@ -90,15 +92,16 @@ result<played_plan> account_of(plan const& p, played_step<> const& played, job_d
         }
         for (auto const rank : group) {
             auto const& device = device_of(job.cluster, rank);
-            auto const busy = row.times.computing + row.times.update;
-            account.computing += device.computing * busy;
-            account.waiting += device.waiting * (played.end - busy);
+            auto const busy = row.times.computing + (clocked == nullptr ? row.times.update : seconds{});
+            account.computing += clocked == nullptr ? device.computing * busy : joules{};
+            account.waiting += waiting_power(job, rank) * (played.end - busy);
         }
         account.ranks += static_cast<int>(group.size());
     }
     for (auto const rank : p.spares) {
-        account.waiting += device_of(job.cluster, rank).waiting * played.end;
+        account.waiting += waiting_power(job, rank) * played.end;
     }
+    account.computing += clocked == nullptr ? joules{} : drawn_by(*clocked, played);
     account.parts = rounded_parts(sum, *time);
     return account;
 }

@@ -25,6 +25,8 @@ struct step_rules {
     std::optional<typename Model::rate> memory{};              ///< at which what came is added; none: in no time
     /// Above so many holders the messages of a rank in each half of a slice_owner or direct reduction are played as one.
     int most_exact_holders = 64;
+    /// Row of all pipelines -> place in its program -> time of a computation that does not take that of its stage; it outlives the step. None: all do.
+    std::vector<std::vector<seconds>> const* times = nullptr;
     /// Links of ranks that are not those of their levels; they outlive the step. None: all are.
     rank_links<typename Model::link> const* links = nullptr;
 };

@@ -98,7 +98,8 @@ TEST_CASE("simulate_config_command: one seed gives one output")
     CHECK(std::count(rows.begin(), rows.end(), '\n') >= 301);
     auto const again = run_rheo(folder, arguments + "7 --page job.html");
     CHECK(again.out == one.out);
-    for (auto const* const part : {"tokens per second", "power in steps, W", "Changes of the members: rheo", "recovered", "job.toml, simulated"}) {
+    for (auto const* const part :
+         {"tokens per second", "power in steps, W", "Changes of the members: rheo", "recovered", "job.toml, simulated"}) {
         CHECK(folder.read("job.html").find(part) != std::string::npos);
     }
     CHECK(folder.read("steps.csv") == rows);
@@ -107,6 +108,27 @@ TEST_CASE("simulate_config_command: one seed gives one output")
         CHECK(one.out.find(line) != std::string::npos);
     }
     CHECK(run_rheo(folder, "simulate job.toml --cluster cluster.toml --until 1s").out.find("unfinished") != std::string::npos);
+}
+
+TEST_CASE("simulate_config_command: a clock profile gives the joules")
+{
+    temporary_folder const folder;
+    write_job(folder);
+    std::string rows = "stage,instruction,frequency,time,energy\n0,blocking,0,1,90\n";
+    for (int layer = 0; layer < 8; ++layer) {
+        for (auto const* const kind : {"forward", "backward"}) {
+            rows += std::to_string(layer) + "," + kind + ",1400,0.002,0.6\n" + std::to_string(layer) + "," + kind + ",1000,0.0025,0.5\n";
+        }
+    }
+    folder.write("clocks.csv", rows);
+    std::string const clocked = "--steps 3 --set power.device=emulated --set power.clock_profile=clocks.csv";
+    auto const quick = simulated(folder, clocked)[0];
+    auto const calm = simulated(folder, clocked + " --set power.deadline_s=10")[0];
+    CHECK(accounts_of(quick) == quick.at("end_ns"));
+    CHECK(calm.at("end_ns") >= quick.at("end_ns"));
+    CHECK(calm.at("computing_J") < quick.at("computing_J"));
+    folder.write("clocks.csv", "stage,instruction,frequency,time,energy\n0,forward,1400,0.002,0.6\n");
+    CHECK(refused(folder, "job.toml --cluster cluster.toml " + clocked, 4).find("clocks.csv") != std::string::npos);
 }
 
 TEST_CASE("simulate_config_command: networks and reductions are chosen")

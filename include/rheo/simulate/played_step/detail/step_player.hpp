@@ -70,7 +70,7 @@ public:
     using level = network_level<typename Model::link>;
 
     step_player(modelled_step const& step, array_view<level const> levels, step_rules<Model> const& rules, step_losses const& losses, Observer& observer)
-        : step_{&step}, network_{levels, rules.links}, slots_{step.pipelines}, sums_{step, levels, rules}, observer_{&observer}
+        : step_{&step}, network_{levels, rules.links}, times_{rules.times}, slots_{step.pipelines}, sums_{step, levels, rules}, observer_{&observer}
     {
         for (std::size_t p = 0; p < step.pipelines.size(); ++p) {
             first_row_.push_back(rows_.size());
@@ -215,12 +215,12 @@ private:
         bool const is_pair = i.kind == instruction_kind::overlap;
         auto const first = is_pair ? (*row.program)[row.next + 1] : i;
         auto there = input_of(row, first);
-        auto takes = cost_of(costs, first);
+        auto takes = time_of(r, row.next + (is_pair ? 1 : 0), first);
         if (is_pair) {
             auto const second = (*row.program)[row.next + 2];
             auto const other = input_of(row, second);
             there = {there.is_there && other.is_there, there.is_message || other.is_message, std::max(there.entered, other.entered)};
-            takes = takes + cost_of(costs, second) - costs[static_cast<std::size_t>(first.stage)].overlap_gain;
+            takes = takes + time_of(r, row.next + 2, second) - (times_ == nullptr ? costs[static_cast<std::size_t>(first.stage)].overlap_gain : seconds{});
         }
         if (!there.is_there) {
             return;
@@ -230,6 +230,11 @@ private:
         row.under_way = is_pair ? 3 : 1;
         ++computing_;
         network_.alarm(Model::sum(now(), model_time<Model>(takes)), {step_event::computed, r, 0, {}});
+    }
+
+    seconds time_of(std::uint32_t r, std::size_t place, instruction i) const
+    {
+        return times_ == nullptr ? cost_of(rows_[r].of->costs, i) : (*times_)[r][place];
     }
 
     input input_of(row_state const& row, instruction i) const
@@ -298,6 +303,7 @@ private:
 
     modelled_step const* step_;
     message_network<Model, step_note> network_;
+    std::vector<std::vector<seconds>> const* times_;
     message_slots<time> slots_;
     unit_sums<Model> sums_;
     Observer* observer_;
