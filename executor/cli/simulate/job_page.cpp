@@ -39,16 +39,18 @@ curve rate_over_time(named_job const& named, Made const& made)
     return over;
 }
 
-curve ranks_over_time(named_job const& named)
+/// What does not change within a run of steps.
+template <class Value>
+curve value_over_time(named_job const& named, Value const& value)
 {
     curve over{.name = named.policy};
     for (auto const& run : named.runs) {
-        auto const ranks = static_cast<double>(run.ranks);
-        if (over.y.empty() || over.y.back() != ranks) {
+        double const now = value(run);
+        if (over.y.empty() || over.y.back() != now) {
             over.x.push_back(in_s(run.begin));
-            over.y.push_back(ranks);
+            over.y.push_back(now);
             over.x.push_back(in_s(run.end));
-            over.y.push_back(ranks);
+            over.y.push_back(now);
         } else {
             over.x.back() = in_s(run.end);
         }
@@ -84,10 +86,11 @@ page_block chart_of(job_report const& report, std::string name, CurveOf const& c
 void add_step(std::vector<step_run>& runs, whole_nanoseconds begin, played_plan const& account, std::size_t ranks)
 {
     auto const energy = account.computing + account.waiting;
-    if (!runs.empty() && runs.back().end == begin && runs.back().step == account.time && runs.back().ranks == ranks && runs.back().energy == energy) {
+    if (!runs.empty() && runs.back().end == begin && runs.back().step == account.time && runs.back().ranks == ranks && runs.back().energy == energy &&
+        runs.back().fullest == account.fullest) {
         runs.back().end = begin + account.time;
     } else {
-        runs.push_back({begin, begin + account.time, account.time, energy, ranks});
+        runs.push_back({begin, begin + account.time, account.time, energy, ranks, account.fullest});
     }
 }
 
@@ -99,7 +102,10 @@ std::string job_page(job_report const& report, std::string_view config)
         chart_of(report, "thousand tokens per second", [&](named_job const& of) { return rate_over_time(of, [&](step_run const&) { return thousands; }); }));
     curves.push_back(
         chart_of(report, "power in steps, W", [](named_job const& of) { return rate_over_time(of, [](step_run const& run) { return run.energy.count; }); }));
-    curves.push_back(chart_of(report, "ranks", ranks_over_time));
+    curves.push_back(
+        chart_of(report, "ranks", [](named_job const& of) { return value_over_time(of, [](step_run const& run) { return static_cast<double>(run.ranks); }); }));
+    curves.push_back(chart_of(report, "memory of the fullest rank, GiB",
+                              [](named_job const& of) { return value_over_time(of, [](step_run const& run) { return in_mebibytes(run.fullest) / 1024.0; }); }));
     auto sections = page_block::array();
     sections.push_back(section("Accounts", page_block::array({note_block(headline_of(report)), text_block(accounts_text(report))})));
     sections.push_back(section("Over time", std::move(curves)));

@@ -19,6 +19,7 @@ struct step_run {
     whole_nanoseconds step;  ///< time of one
     joules energy;           ///< of one
     std::size_t ranks;       ///< that are present
+    bytes fullest;           ///< what the fullest rank holds
 };
 
 struct named_job {

@@ -99,7 +99,7 @@ TEST_CASE("simulate_config_command: one seed gives one output")
     auto const again = run_rheo(folder, arguments + "7 --page job.html");
     CHECK(again.out == one.out);
     for (auto const* const part :
-         {"tokens per second", "power in steps, W", "Changes of the members: rheo", "recovered", "job.toml, simulated"}) {
+         {"tokens per second", "power in steps, W", "memory of the fullest rank, GiB", "Changes of the members: rheo", "recovered", "job.toml, simulated"}) {
         CHECK(folder.read("job.html").find(part) != std::string::npos);
     }
     CHECK(folder.read("steps.csv") == rows);
