@@ -146,12 +146,17 @@ void messenger::pause(polling& pace)
     beat();
     ++work_.polls;
     if (pace.pause()) {
-        // the MPI learns of losses in calls that make progress, and what is waited for need not be a message; from itself, because others may be known to be lost
-        int arrived = 0;
-        expect_success(MPI_Iprobe(generation_->address_of(generation_->self), MPI_ANY_TAG, generation_->data().handle(), &arrived, MPI_STATUS_IGNORE),
-                       "MPI_Iprobe");
-        throw_if_failed();
+        look_for_losses();
     }
+}
+
+void messenger::look_for_losses()
+{
+    // a look for a message from itself, because others may be known to be lost
+    int arrived = 0;
+    expect_success(MPI_Iprobe(generation_->address_of(generation_->self), MPI_ANY_TAG, generation_->data().handle(), &arrived, MPI_STATUS_IGNORE),
+                   "MPI_Iprobe");
+    throw_if_failed();
 }
 
 void messenger::expect_success(int code, char const* call)

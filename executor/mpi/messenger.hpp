@@ -117,6 +117,10 @@ public:
         }
     }
 
+    /// Looks whether ranks were lost that this one has not heard of: the MPI learns of losses in calls that make progress, and a rank that computes
+    /// makes few. Costs a look at the network. @throws peer_lost
+    void look_for_losses();
+
     /// Ends the generation for all, for one who cannot go on with it. @throws peer_lost
     [[noreturn]] void lose();
 

@@ -343,7 +343,11 @@ void worker::run_row(std::vector<instruction> const& row, section const& in)
         if (i.kind == instruction_kind::await_reduction && !std::exchange(awaiting, true)) {
             with_->inject.at(fault_phase::reduce, context.step, context.attempt);
         }
-        messages.throw_if_failed();
+        if (is_compute(i.kind)) {
+            messages.look_for_losses();  // others may long wait for this rank to leave
+        } else {
+            messages.throw_if_failed();
+        }
         began_ = with_->clock.now();
         auto const done = std::span{row}.subspan(k + (at_once ? 1 : 0), at_once ? 2 : 1);
         if (at_once) {

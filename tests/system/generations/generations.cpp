@@ -3,6 +3,7 @@
 // once and two more while the others agree on who is left. In every generation all members gather what
 // all members say, and agree that they did. `comes-back`: one rank stands still while the others give it up, and learns that when it comes back.
 // `last`: the member in the last position is lost, once by its death and once because one other holds it for lost: a single generation each.
+// `computing`: a rank is lost while the others exchange no messages.
 #include <signal.h>
 #include <unistd.h>
 
@@ -114,6 +115,27 @@ int lose_the_last()
     return end_of_test(std::move(now), right);
 }
 
+/// One of four is lost while the others exchange nothing: each of them hears of it where it looks.
+int lose_while_computing()
+{
+    auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
+    mpi::agree(now.recovery(), 1);  // all have begun
+    if (now.self == now.members.back()) {
+        die();
+    }
+    bool const together = mpi::unless_peer_lost([&] {
+        mpi::messenger messages{now};
+        for (int computed = 0; computed < 10'000; ++computed) {
+            usleep(1000);
+            messages.look_for_losses();
+        }
+    });
+    auto const others = now.members.size() - 1;
+    now = mpi::next_generation(std::move(now));
+    bool const right = !together && now.members.size() == others;
+    return end_of_test(std::move(now), right);
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
@@ -125,6 +147,9 @@ int main(int argc, char** argv)
     }
     if (argc > 1 && std::string_view{argv[1]} == "last") {
         return lose_the_last();
+    }
+    if (argc > 1 && std::string_view{argv[1]} == "computing") {
+        return lose_while_computing();
     }
     auto const deaths = deaths_of(argc > 1 ? argv[1] : "one-by-one");
     auto now = mpi::first_generation(MPI_COMM_WORLD, generation_id{0}, 2);
