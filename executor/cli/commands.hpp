@@ -131,6 +131,9 @@ struct simulate_options {
     std::string reduction = "slice-owner";  ///< form of reductions
     std::string csv;                        ///< file that gets a row per step; empty: none
     std::string page;                       ///< file that gets it as a page; empty: none
+    std::string svg;                        ///< file that gets the curves of the page as a picture; empty: none
+    std::string chrome;                     ///< file that gets the steps shown as a Chrome trace; empty: none
+    std::string steps_shown;                ///< as 40..43; empty: the first two
     std::string steps_table;                ///< CSV: throughput by number of nodes
     std::string model;                      ///< of the table; empty: its only one
     std::string policies;                   ///< CSV: what each policy takes

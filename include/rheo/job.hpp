@@ -10,6 +10,7 @@
 #include "rheo/job/job_event.hpp"
 #include "rheo/job/job_event_source.hpp"
 #include "rheo/job/job_events_csv.hpp"
+#include "rheo/job/job_trace.hpp"
 #include "rheo/job/rank_slowness.hpp"
 #include "rheo/job/simulate_job.hpp"
 #include "rheo/job/simulated_job.hpp"

@@ -49,4 +49,5 @@
 #include "rheo/simulate/played_step/play_step.hpp"
 #include "rheo/simulate/played_step/played_step.hpp"
 #include "rheo/simulate/played_step/rank_step_times.hpp"
+#include "rheo/simulate/played_step/step_recorder.hpp"
 #include "rheo/simulate/step.hpp"

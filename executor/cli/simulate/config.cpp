@@ -15,6 +15,7 @@
 #include "executor/cli/simulate/job_page.hpp"
 #include "executor/cli/simulate/job_report.hpp"
 #include "executor/cli/simulate/simulate.hpp"
+#include "executor/cli/simulate/steps_shown.hpp"
 #include "executor/clocks/clock_request.hpp"
 #include "executor/clocks/rank_device.hpp"
 #include "executor/config/cluster/cluster_file.hpp"
@@ -126,9 +127,9 @@ void settle(job_description& job, std::string const& config)
     job.request.tensor.values = {largest_group(first->plan)};
 }
 
-/// @param csv @param runs get its steps where they are asked for
+/// @param csv @param runs @param trace get its steps where they are asked for
 simulated_job simulated(described_job const& described, chosen_policy const& policy, simulate_options const& options, std::string& csv,
-                        std::vector<step_run>& runs)
+                        std::vector<step_run>& runs, job_trace<>* trace)
 {
     auto job = described.job;
     job.request.spares = policy.spares.value_or(job.request.spares);
@@ -143,8 +144,11 @@ simulated_job simulated(described_job const& described, chosen_policy const& pol
         }
     };
     job_event_source const events{described.listed.events, described.random};
-    auto out = options.network == "free" ? simulate_job<free_network>(job, policy.policy, events, note)
-                                         : simulate_job<contended_network>(job, policy.policy, events, note);
+    auto out = options.network == "free" ? simulate_job<free_network>(job, policy.policy, events, note, trace)
+                                         : simulate_job<contended_network>(job, policy.policy, events, note, trace);
+    if (trace != nullptr && trace->is_too_large()) {
+        throw exit_error{exit_code::usage, fmt::format("--steps-shown: these steps have more than {} events; expected fewer steps", trace->most())};
+    }
     if (!out) {
         throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", options.config, out.error())};
     }
@@ -162,13 +166,21 @@ int simulate_config(simulate_options const& options)
     if (policies.empty()) {
         policies.push_back({std::string{name_of(job_policy::rheo)}});
     }
+    if (!options.chrome.empty() && policies.size() > 1) {
+        throw exit_error{exit_code::usage, fmt::format("--chrome: a trace shows one job; expected one --policy, not {}", policies.size())};
+    }
     auto const described = describe(options);
+    auto const shown = steps_shown(options.steps_shown, described.job.steps);
+    job_trace trace{shown};
     std::string csv = "policy,step,begin_s,time_s,ranks,joules\n";
     job_report report{&described.job, described.cluster, {}};
     for (auto const& policy : policies) {
         std::vector<step_run> runs;
-        auto job = simulated(described, policy, options, csv, runs);
+        auto job = simulated(described, policy, options, csv, runs, options.chrome.empty() ? nullptr : &trace);
         report.jobs.push_back({policy.name, std::move(job), std::move(runs)});
+    }
+    if (!options.chrome.empty()) {
+        write_trace(options.chrome, trace, shown);
     }
     if (!options.csv.empty()) {
         write_whole(options.csv, csv);

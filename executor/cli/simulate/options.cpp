@@ -51,6 +51,11 @@ void command_line::add_simulate()
     command.add_option("--csv", options.csv, "Write a row for each step: policy,step,begin_s,time_s,ranks,joules.")->type_name("FILE");
     command.add_option("--page", options.page, "Write a page: tokens per second, power and ranks over time, accounts, changes of the members.")
         ->type_name("FILE");
+    auto* const chrome = command.add_option("--chrome", options.chrome, "Write the steps of --steps-shown as a Chrome trace, with the times of the job.");
+    chrome->type_name("FILE");
+    command.add_option("--steps-shown", options.steps_shown, "Steps of the trace, from 0 on: 40..43, or 40. Default: the first two.")
+        ->needs(chrome)
+        ->type_name("FIRST..LAST");
     command.add_flag("--json", options.json, "Print the accounts as JSON.");
 }
 

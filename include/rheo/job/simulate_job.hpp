@@ -15,6 +15,7 @@
 
 #include "rheo/job/detail/job_player.hpp"
 #include "rheo/job/job_event_source.hpp"
+#include "rheo/job/job_trace.hpp"
 #include "rheo/job/simulated_job.hpp"
 #include "rheo/units/result.hpp"
 
@@ -68,14 +69,15 @@ std::string job_fault(job_description const& job)
 }
 
 /// @tparam Model contended_network or free_network  @param observer is called when a step commits: (step, begin, its account, number of present ranks)
+/// @param trace gets the events of the steps that it shows; null: nobody wants them
 /// Cost: a step played for each plan and each loss, and constant time for each step that is like the one before.
 template <class Model, class Observer>
-result<simulated_job> simulate_job(job_description const& job, job_policy policy, job_event_source events, Observer&& observer)
+result<simulated_job> simulate_job(job_description const& job, job_policy policy, job_event_source events, Observer&& observer, job_trace<>* trace = nullptr)
 {
     if (auto fault = job_fault(job); !fault.empty()) {
         return failure{std::move(fault)};
     }
-    return detail::job_player<Model, std::remove_reference_t<Observer>>{job, policy, std::move(events), observer}.play();
+    return detail::job_player<Model, std::remove_reference_t<Observer>>{job, policy, std::move(events), observer, trace}.play();
 }
 
 template <class Model>

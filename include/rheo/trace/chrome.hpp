@@ -77,7 +77,7 @@ public:
 
     void add(trace_event const& e)
     {
-        name_stream(e);
+        name_stream(e.rank, stream_of(e.activity));
         write_slice(e);
         if (auto const end = message_end_of(e)) {
             write_flow(e, *end);
@@ -91,14 +91,22 @@ public:
         }
     }
 
+    /// What a rank does beside its events. @param name as it may stand in a JSON text
+    void add_span(rank_id rank, trace_stream stream, std::string_view name, seconds start, seconds end)
+    {
+        name_stream(rank, stream);
+        begin_slice(rank, stream, name, start, end);
+        *out_ << '}';
+    }
+
     /// Ends the trace. Nothing may be added behind it.
     void finish() { *out_ << "\n]}\n"; }
 
 private:
-    void name_stream(trace_event const& e)
+    void name_stream(rank_id named, trace_stream of)
     {
-        auto const rank = at(e.rank);
-        auto const stream = static_cast<std::size_t>(stream_of(e.activity));
+        auto const rank = at(named);
+        auto const stream = static_cast<std::size_t>(of);
         if (!first_) {
             *out_ << ",\n";
         }
@@ -108,11 +116,11 @@ private:
         }
         if (seen_[rank].empty()) {
             seen_[rank].resize(std::size(trace_stream_names));
-            detail::write_metadata(*out_, "process_name", e.rank.value, 0, "rank " + std::to_string(e.rank.value));
+            detail::write_metadata(*out_, "process_name", named.value, 0, "rank " + std::to_string(named.value));
         }
         if (!seen_[rank][stream]) {
             seen_[rank][stream] = true;
-            detail::write_metadata(*out_, "thread_name", e.rank.value, static_cast<int>(stream), trace_stream_names[stream]);
+            detail::write_metadata(*out_, "thread_name", named.value, static_cast<int>(stream), trace_stream_names[stream]);
         }
     }
 
@@ -129,13 +137,19 @@ private:
         detail::write_microseconds(*out_, value);
     }
 
+    /// Without its end, so that arguments can follow.
+    void begin_slice(rank_id rank, trace_stream stream, std::string_view name, seconds start, seconds end)
+    {
+        *out_ << R"({"ph":"X","name":")" << name << '"';
+        number(R"(,"pid":)", rank.value);
+        number(R"(,"tid":)", static_cast<int>(stream));
+        time(R"(,"ts":)", start);
+        time(R"(,"dur":)", end - start);
+    }
+
     void write_slice(trace_event const& e)
     {
-        *out_ << R"({"ph":"X","name":")" << label_of(e) << '"';
-        number(R"(,"pid":)", e.rank.value);
-        number(R"(,"tid":)", static_cast<int>(stream_of(e.activity)));
-        time(R"(,"ts":)", e.start);
-        time(R"(,"dur":)", e.end - e.start);
+        begin_slice(e.rank, stream_of(e.activity), label_of(e), e.start, e.end);
         number(R"(,"args":{"pipeline":)", e.pipeline.value);
         number(R"(,"stage":)", e.stage.value);
         number(R"(,"generation":)", e.generation.value);

@@ -28,8 +28,8 @@ namespace detail {
 template <class Model, class Observer>
 class job_player : job_state<Model> {
 public:
-    job_player(job_description const& job, job_policy policy, job_event_source events, Observer& observer)
-        : state{job, std::move(events)}, policy_{policy}, observer_{&observer}
+    job_player(job_description const& job, job_policy policy, job_event_source events, Observer& observer, job_trace<>* trace)
+        : state{job, std::move(events), trace}, policy_{policy}, observer_{&observer}
     {
     }
 
@@ -41,7 +41,9 @@ public:
                              std::to_string(most_fruitless) + " attempts";
                 break;
             }
-            if (!in_force_) {
+            if (tracer_.is_too_large()) {
+                failure_ = "the steps shown have more than " + std::to_string(tracer_.most()) + " events";
+            } else if (!in_force_) {
                 begin_again();
             } else if (members_.take_until(ledger_.now())) {
                 lose_between_steps();
@@ -84,6 +86,7 @@ private:
     using state::step_;
     using state::steps_;
     using state::times_;
+    using state::tracer_;
     using state::whole_step;
     using state::write_checkpoint;
 
@@ -106,7 +109,12 @@ private:
             return false;
         }
         auto const begin = ledger_.now();
-        if (auto const loss = loss_before(begin + account->time)) {
+        auto const loss = loss_before(begin + account->time);
+        if (auto const step = std::min(step_, job_->steps - 1); tracer_.shows(step)) {
+            auto const part = steps_.evaluation(*in_force_, members_.slowness());
+            tracer_.evaluation(part, loss ? std::vector<trace_event>{} : steps_.events_of(part, false), step, begin, loss.value_or(begin + account->time));
+        }
+        if (loss) {
             ledger_.pass(&job_account::lost, *loss);
             lose_between_steps(*loss - begin);
             return false;
@@ -120,10 +128,28 @@ private:
         if (!account) {
             return;
         }
-        if (auto const loss = loss_before(ledger_.now() + account->time)) {
+        auto const begin = ledger_.now();
+        if (auto const loss = loss_before(begin + account->time)) {
             lose(steps_.whole(*in_force_, members_.slowness()), *loss);
         } else if (ledger_.end_step(*account)) {
+            if (tracer_.shows(step_)) {
+                show(steps_.whole(*in_force_, members_.slowness()), begin);
+            }
             commit(*account);
+        }
+    }
+
+    void show(step_part const& part, whole_nanoseconds begin) { tracer_.part(part, steps_.events_of(part, true), step_, begin); }
+
+    /// A part that began now, up to its losses. @param stops whether survivors don't finish what they compute
+    void show_broken(step_part const& part, whole_nanoseconds heard, bool stops)
+    {
+        if (tracer_.shows(step_)) {
+            auto events = steps_.events_to_losses(part, members_.lost(), ledger_.now(), heard);
+            if (stops) {
+                cut_at(events, trace_time(heard - ledger_.now()));
+            }
+            tracer_.part(part, events, step_, ledger_.now());
         }
     }
 
@@ -146,6 +172,7 @@ private:
         members_.take_losses(heard);
         job_change_record record{.at = first, .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks(), .lost_time = first - begin};
         if (policy_ == job_policy::checkpoint) {
+            show_broken(part, heard, true);
             ledger_.pass(&job_account::lost, first);
             restart(std::move(record), "the policy");
             return;
@@ -158,6 +185,7 @@ private:
         bool const keeps = policy_ == job_policy::rheo;
         auto holdings = holdings_of_survivors(in_force_.holdings(), record.lost, part, *played, known_, keeps);
         auto planned = plan_membership(holdings, in_force_->pipelines, {}, known_, rules_);
+        show_broken(part, heard, !planned.salvage.lost.empty() || !planned.error.empty());
         ledger_.break_step(first, times_of_survivors(*played), steps_.drawn_in(part, *played));
         auto const left = std::max(heard, begin + in_time(played->end, "a step"));
         recover(std::move(holdings), std::move(planned), left, std::move(record));
@@ -181,7 +209,7 @@ private:
     /// Survivors recover together; a further loss restarts the recovery. @param left when the last of them is out of the step
     void recover(std::vector<rank_holdings> holdings, membership_plan planned, whole_nanoseconds left, job_change_record record)
     {
-        while (failure_.empty()) {
+        for (auto first = record.at; failure_.empty();) {
             if (!planned.salvage.lost.empty()) {
                 auto const layer = layer_of_cell(planned.salvage.lost.front(), known_.cells_per_layer);
                 restart(std::move(record), "no survivor holds layer " + std::to_string(layer.value));
@@ -192,8 +220,11 @@ private:
                 return;
             }
             auto const copies = copies_of(planned, known_, job_->request.policy);
-            auto const end = left + in_time(times_.recovery(copies, members_.slowness().links), "a recovery");
+            auto const phases = times_.recovery(copies, members_.slowness().links);
+            auto const end = left + in_time(total_time(phases), "a recovery");
             auto const again = loss_before(end);
+            tracer_.detection(members_.present(), step_, first, first + in_time(times_.detection(), "detection"));
+            tracer_.phases(phases, members_.present(), step_, left, again.value_or(end));
             if (!again) {
                 if (ledger_.pass(&job_account::recovery, end)) {
                     finish_step(std::move(planned), copies.moved, std::move(record));
@@ -203,6 +234,7 @@ private:
             ledger_.pass(&job_account::recovery, *again);
             auto const heard = *again + in_time(times_.detection(), "detection");
             left = std::max(left, heard);
+            first = *again;
             members_.take_losses(heard);
             auto const lost = members_.lost_ranks();
             record.lost.insert(record.lost.end(), lost.begin(), lost.end());
@@ -235,9 +267,13 @@ private:
         if (is_evaluation_due() && !evaluate()) {
             return;
         }
-        if (auto const loss = loss_before(ledger_.now() + rest->time)) {
+        auto const begin = ledger_.now();
+        if (auto const loss = loss_before(begin + rest->time)) {
             lose(part, *loss);
         } else if (ledger_.end_step(*rest)) {
+            if (tracer_.shows(step_)) {
+                show(part, begin);
+            }
             in_force_.commit();
             commit(*rest);
         }
@@ -265,8 +301,11 @@ private:
             return true;
         }
         auto const copies = copies_of(planned, known_, job_->request.policy);
-        auto const end = ledger_.now() + in_time(times_.regrouping(copies, members_.slowness().links), "a change of members");
-        if (auto const loss = loss_before(end)) {
+        auto const phases = times_.regrouping(copies, members_.slowness().links);
+        auto const end = ledger_.now() + in_time(total_time(phases), "a change of members");
+        auto const loss = loss_before(end);
+        tracer_.phases(phases, members_.present(), step_, ledger_.now(), loss.value_or(end));
+        if (loss) {
             ledger_.pass(&job_account::recovery, *loss);  // the change is not in force
         } else if (ledger_.pass(&job_account::recovery, end)) {
             members_.leave();

@@ -13,6 +13,7 @@
 #include "rheo/job/detail/job_ledger.hpp"
 #include "rheo/job/detail/job_members.hpp"
 #include "rheo/job/detail/job_times.hpp"
+#include "rheo/job/detail/job_tracer.hpp"
 #include "rheo/job/detail/plan_in_force.hpp"
 #include "rheo/job/detail/plan_steps.hpp"
 #include "rheo/job/job_event_source.hpp"
@@ -34,7 +35,7 @@ public:
     job_state& operator=(job_state const&) = delete;
 
 protected:
-    job_state(job_description const& job, job_event_source events)
+    job_state(job_description const& job, job_event_source events, job_trace<>* trace)
         : job_{&job},
           steps_{job},
           times_{job},
@@ -42,7 +43,8 @@ protected:
           known_{make_replanning(job.model, job.request, job.ranks)},
           rules_{membership_rules_of(job.request)},
           members_{job.ranks, job.begins_with_ranks, std::move(events)},
-          ledger_{job, members_, out_}
+          ledger_{job, members_, out_},
+          tracer_{job, trace}
     {
     }
 
@@ -78,7 +80,9 @@ protected:
     bool write_checkpoint()
     {
         auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
-        if (auto const loss = loss_before(end)) {
+        auto const loss = loss_before(end);
+        tracer_.checkpoint(members_.present(), step_ - 1, ledger_.now(), loss.value_or(end));
+        if (loss) {
             ledger_.pass(&job_account::lost, *loss);
             return false;
         }
@@ -107,6 +111,7 @@ protected:
         record.why = std::move(why);
         pending_ = std::move(record);
         auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
+        tracer_.checkpoint(members_.present(), step_, ledger_.now(), end);
         if (ledger_.pass(&job_account::checkpoint, end)) {
             checkpoint_ = step_;
             ledger_.keep();
@@ -124,9 +129,11 @@ protected:
             wait_for_ranks(made.error());
             return;
         }
-        auto const reading = has_begun_ ? times_.restart(members_.nodes(rules_.node_size)) : seconds{};
-        auto const end = ledger_.now() + in_time(reading, "a restart");
-        if (auto const loss = loss_before(end)) {
+        auto const phases = has_begun_ ? times_.restart(members_.nodes(rules_.node_size)) : recovery_times{};
+        auto const end = ledger_.now() + in_time(total_time(phases), "a restart");
+        auto const loss = loss_before(end);
+        tracer_.phases(phases, present, tracer_.shows(step_) || !pending_ ? step_ : pending_->step, ledger_.now(), loss.value_or(end));
+        if (loss) {
             ledger_.pass(&job_account::recovery, *loss);
             return;
         }
@@ -157,6 +164,7 @@ protected:
         record.copied = copied;
         record.ranks = in_force_.places();
         ledger_.note(std::move(record));
+        tracer_.change();
     }
 
     /// A restart or halt has ended.
@@ -165,6 +173,7 @@ protected:
         if (pending_) {
             pending_->ranks = ranks;
             ledger_.note(*std::exchange(pending_, std::nullopt));
+            tracer_.change();
         }
     }
 
@@ -177,6 +186,7 @@ protected:
     membership_rules rules_;
     job_members<> members_;
     job_ledger<> ledger_;
+    job_tracer<> tracer_;
     std::int64_t step_ = 0;
     std::int64_t checkpoint_ = 0;  ///< step of the newest one
     bool has_begun_ = false;

@@ -111,23 +111,34 @@ public:
     seconds detection() const { return phases_.detect; }
 
     /// The phases behind it. @param slow factors on the links of ranks
-    seconds recovery(change_copies const& copies, slow_factors const& slow) const { return phases_.revoke + agreement() + copying(copies, slow); }
+    recovery_times recovery(change_copies const& copies, slow_factors const& slow) const
+    {
+        auto phases = phases_;
+        phases.detect = {};
+        phases.copy = copying(copies, slow);
+        return phases;
+    }
 
     /// A change between two steps: nothing is revoked.
-    seconds regrouping(change_copies const& copies, slow_factors const& slow) const { return agreement() + copying(copies, slow); }
-
-    /// A new begin from a checkpoint. @param nodes that read it
-    seconds restart(int nodes) const
+    recovery_times regrouping(change_copies const& copies, slow_factors const& slow) const
     {
-        return phases_.detect + phases_.revoke + agreement() + (storage_ ? state_ / rate(storage_->read, storage_->node_read, nodes) : seconds{});
+        auto phases = recovery(copies, slow);
+        phases.revoke = {};
+        return phases;
+    }
+
+    /// A new begin from a checkpoint, which is read where others are copied. @param nodes that read it
+    recovery_times restart(int nodes) const
+    {
+        auto phases = phases_;
+        phases.copy = storage_ ? state_ / rate(storage_->read, storage_->node_read, nodes) : seconds{};
+        return phases;
     }
 
     /// Nothing where the cluster has no storage.
     seconds checkpoint(int nodes) const { return storage_ ? state_ / rate(storage_->write, storage_->node_write, nodes) : seconds{}; }
 
 private:
-    seconds agreement() const { return phases_.decide + phases_.shrink + phases_.link + phases_.exchange + phases_.plan + phases_.merge; }
-
     /// As described, else over the links.
     seconds copying(change_copies const& copies, slow_factors const& slow) const
     {

@@ -24,6 +24,7 @@
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/simulate/played_step/play_step.hpp"
+#include "rheo/simulate/played_step/step_recorder.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
@@ -97,12 +98,21 @@ public:
     /// That of an evaluation.
     result<played_plan> evaluation_account(membership_plan const& in_force, rank_slowness const& slow)
     {
-        return known_account(evaluated_, in_force, slow, [&](plan p) {
-            auto step = steps_.evaluation_of(p, job_->eval_microbatches, slow);
-            step_part part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
-            add_clocks(part, part.of, false, slow);
-            return part;
-        });
+        return known_account(evaluated_, in_force, slow, [&](plan p) { return evaluation(std::move(p), slow); });
+    }
+
+    /// The evaluation of pipelines in force.
+    step_part evaluation(membership_plan const& in_force, rank_slowness const& slow) { return evaluation(plan_of_step(in_force), slow); }
+
+    /// The events of a part that nothing disturbs, from its begin on. @param is_step whether ranks vote and update at its end
+    std::vector<trace_event> events_of(step_part const& part, bool is_step) const
+    {
+        step_recorder recorder{part.step, part.clocked ? &part.clocked->energies : nullptr};
+        auto const played = play_step<Model>(part.step, array_view{levels_}, rules_for(part), {}, recorder);
+        if (played && is_step) {
+            recorder.end(*played);
+        }
+        return recorder.take();
     }
 
     result<played_plan> account_of_part(step_part const& part) const
@@ -117,12 +127,28 @@ public:
     /// @param begin of the part  @param heard when survivors hear of the losses
     result<played_step<>> play_to_losses(step_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin, whole_nanoseconds heard) const
     {
+        return play_to_losses(part, lost, begin, heard, no_step_observer{});
+    }
+
+    /// The same, seen by an observer.
+    template <class Observer>
+    result<played_step<>> play_to_losses(step_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin, whole_nanoseconds heard,
+                                         Observer&& observer) const
+    {
         auto const since_begin = [&](whole_nanoseconds time) { return nanoseconds(static_cast<double>((time - begin).count)); };
         std::vector<modelled_loss> losses;
         for (auto const& [rank, at] : lost) {
             losses.push_back({rank, since_begin(at)});
         }
-        return play_step<Model>(part.step, array_view{levels_}, rules_for(part), {array_view{losses}, since_begin(heard)});
+        return play_step<Model>(part.step, array_view{levels_}, rules_for(part), {array_view{losses}, since_begin(heard)}, observer);
+    }
+
+    /// The events of a part up to its losses.
+    std::vector<trace_event> events_to_losses(step_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin, whole_nanoseconds heard) const
+    {
+        step_recorder recorder{part.step, part.clocked ? &part.clocked->energies : nullptr};
+        (void)play_to_losses(part, lost, begin, heard, recorder);
+        return recorder.take();
     }
 
     /// What computations of a broken part that ended have drawn.
@@ -140,6 +166,14 @@ private:
         rank_slowness slow;
         played_plan account;
     };
+
+    step_part evaluation(plan p, rank_slowness const& slow)
+    {
+        auto step = steps_.evaluation_of(p, job_->eval_microbatches, slow);
+        step_part part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
+        add_clocks(part, part.of, false, slow);
+        return part;
+    }
 
     /// @param whole plan of a step
     void add_clocks(step_part& part, plan const& whole, bool is_whole, rank_slowness const& slow)

@@ -50,7 +50,8 @@ std::string step_fault(modelled_step const& step, array_view<network_level<typen
 
 /// Plays one attempt of a step, to its end or to where its losses lead. Costs of sends and reductions in the step are not looked at: the network says what
 /// they take. Rank r is device r. Cost: a few events of log cost for each computation, message and message of a reduction.
-/// @param observer is called with each instruction that has ended: (row, place in its program, begin, end)
+/// @param observer is called with each instruction that has ended: (row, place in its program, begin, end); of messages too, if it sees_messages
+/// as step_recorder.hpp
 template <class Model, class Observer>
 result<played_step<typename Model::time>> play_step(modelled_step const& step, array_view<network_level<typename Model::link> const> levels,
                                                     step_rules<Model> const& rules, step_losses const& losses, Observer&& observer)

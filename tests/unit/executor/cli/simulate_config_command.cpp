@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo simulate CONFIG` as its users start it: accounts that add up, a row per step, one output for one seed, each refusal.
+#include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +10,8 @@
 #include "support/rheo_command.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/executor/cli/small_cluster.hpp"
+
+using namespace std::string_literals;
 
 namespace {
 
@@ -143,6 +147,46 @@ TEST_CASE("simulate_config_command: networks and reductions are chosen")
     auto const here = run_rheo(folder, "simulate job.toml --steps 1");
     CHECK(here.exit_code == 0);
     CHECK(here.out.starts_with("6 ranks on processes of one machine, 1 step of 1024 tokens\n"));
+}
+
+TEST_CASE("simulate_config_command: steps shown are a Chrome trace")
+{
+    temporary_folder const folder;
+    write_job(folder);
+    auto const command = std::string{"simulate job.toml --cluster cluster.toml --faults faults.csv "};
+    auto const plain = run_rheo(folder, command);
+    auto const traced = run_rheo(folder, command + "--chrome trace.json --steps-shown 0..39");
+    CAPTURE(traced.err);
+    REQUIRE(traced.exit_code == 0);
+    CHECK(traced.out == plain.out);
+    auto const text = folder.read("trace.json");
+    std::set<std::string> names;
+    auto const events = nlohmann::json::parse(text).at("traceEvents");
+    for (auto const& e : events) {
+        auto const name = e.at("name").get<std::string>();
+        names.insert(e.at("ph") == "X" ? name.substr(0, name.find(' ')) : "");
+    }
+    for (auto const* const name : {"F", "B", "SEND_F", "RECV_B", "AWAIT", "decide", "update", "detect", "copy", "shrink", "evaluate", "checkpoint"}) {
+        CAPTURE(name);
+        CHECK(names.contains(name));
+    }
+    run_rheo(folder, command + "--chrome trace.json --steps-shown 0..39");
+    CHECK(folder.read("trace.json") == text);
+    run_rheo(folder, command + "--chrome two.json");
+    CHECK(folder.read("two.json").find("\"step\":1,") != std::string::npos);
+    CHECK(folder.read("two.json").find("\"step\":2,") == std::string::npos);
+    run_rheo(folder, command + "--chrome one.json --steps-shown 5");
+    CHECK(folder.read("one.json").find("\"step\":5,") != std::string::npos);
+    CHECK(folder.read("one.json").find("\"step\":6,") == std::string::npos);
+    auto const job = "job.toml --cluster cluster.toml --chrome not.json "s;
+    CHECK(refused(folder, job + "--steps-shown 43..40") == "rheo: --steps-shown: the range '43..40' is empty; its first step is behind its last\n");
+    CHECK(refused(folder, job + "--steps-shown 38..40") == "rheo: --steps-shown: the job has no step 40; its steps are 0 to 39\n");
+    CHECK(refused(folder, job + "--steps-shown 1-2") == "rheo: --steps-shown is '1-2'; expected a range of steps, as 40..43, or one step\n");
+    CHECK(refused(folder, job + "--steps-shown 39 --until 1s") == "rheo: --steps-shown: the job ends before it has done step 39\n");
+    CHECK(refused(folder, job + "--policy rheo --policy replay") == "rheo: --chrome: a trace shows one job; expected one --policy, not 2\n");
+    CHECK(refused(folder, job + "--steps 100000 --steps-shown 0..99999") ==
+          "rheo: --steps-shown: these steps have more than 1000000 events; expected fewer steps\n");
+    CHECK(!std::filesystem::exists(folder.path / "not.json"));
 }
 
 TEST_CASE("simulate_config_command: each refusal is a sentence")

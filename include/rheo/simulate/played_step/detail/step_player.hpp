@@ -62,6 +62,10 @@ private:
     std::vector<slot> slots_;
 };
 
+/// Who wants to know when messages enter the network and arrive.
+template <class Observer>
+concept observes_messages = Observer::sees_messages;
+
 /// @tparam Observer is called with each instruction that a row ends: (row, place in its program, begin, end)
 template <class Model, class Observer>
 class step_player {
@@ -269,6 +273,12 @@ private:
         auto const from = static_cast<std::size_t>(placement[static_cast<std::size_t>(sender)]);
         auto const to = static_cast<std::size_t>(placement[static_cast<std::size_t>(sender + (up ? 1 : -1))]);
         auto const size = static_cast<std::size_t>(up ? sender : sender - 1);
+        if constexpr (observes_messages<Observer>) {
+            auto const first = first_row_[row.pipeline];
+            auto const kind = up ? instruction_kind::send_activation : instruction_kind::send_gradient;
+            observer_->enters(number, static_cast<std::uint32_t>(first + from), static_cast<std::uint32_t>(first + to),
+                              {kind, static_cast<std::int16_t>(sender), i.item});
+        }
         network_.send(row.of->ranks[from], row.of->ranks[to], size < row.of->boundary.size() ? row.of->boundary[size] : bytes{}, now(),
                       {step_event::arrives, static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(first_row_[row.pipeline] + to), {}});
     }
@@ -279,6 +289,9 @@ private:
         case step_event::computed: end_computation(note.subject); break;
         case step_event::arrives:
             slots_[note.subject].arrived = true;
+            if constexpr (observes_messages<Observer>) {
+                observer_->arrives(note.subject, slots_[note.subject].entered, now());
+            }
             advance(note.row);
             break;
         case step_event::sums: sums_.happen(note, [&](std::uint32_t row) { advance(row); }); break;
