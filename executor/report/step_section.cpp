@@ -11,10 +11,17 @@
 
 #include <fmt/format.h>
 
+#include "executor/config/cluster/cluster_file.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/planner/planning_request.hpp"
+#include "rheo/simulate/cluster/cluster_model.hpp"
+#include "rheo/simulate/network/network_model.hpp"
 #include "rheo/simulate/plan_step.hpp"
+#include "rheo/simulate/played_step/play_step.hpp"
+#include "rheo/simulate/played_step/step_recorder.hpp"
+#include "rheo/units/exit_error.hpp"
+#include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
@@ -80,6 +87,26 @@ std::optional<chosen_step> median_step(run_folder const& run, steps_of_plan cons
     return result.lanes.begin < result.lanes.end ? std::optional{std::move(result)} : std::nullopt;
 }
 
+/// Between the ranks of a plan: the links of the config's cluster where it is described and can still be read, else those of processes of one machine.
+std::vector<network_level<>> links_between(plan const& p, run_config const& config)
+{
+    std::int32_t last = 0;
+    for (auto const& pipeline : p.pipelines) {
+        for (auto const rank : ranks_of(pipeline)) {
+            last = std::max(last, rank.value);
+        }
+    }
+    if (!config.plan.cluster.empty()) {
+        try {
+            if (auto const cluster = read_cluster_file(config.plan.cluster); devices_of(cluster) > last) {
+                return network_of(cluster);
+            }
+        } catch (exit_error const&) {  // it lies elsewhere, or has changed: the step is drawn all the same
+        }
+    }
+    return {{last + 1, network_topology::full, link_between_ranks}};
+}
+
 /// The plan on a machine as fast as the measured step shows it.
 chosen_step planned_step(plan const& p, model_description const& model, run_config const& config, chosen_step const& measured)
 {
@@ -92,15 +119,20 @@ chosen_step planned_step(plan const& p, model_description const& model, run_conf
                                    .memory = {10e9},
                                    .link = link_between_ranks,
                                    .decide = microseconds(20)};
-    auto const rehearsed = rehearse_step(step_of(p, model, config.train.microbatch, machine, policy_of(config)));
+    auto const step = step_of(p, model, config.train.microbatch, machine, policy_of(config));
+    step_recorder<> recorder{step};
+    auto const played = play_step<contended_network>(step, links_between(p, config), {}, {}, recorder);
     chosen_step result{{}, measured.lanes, measured.computing};
-    for (auto const& e : rehearsed.events) {
+    expects(static_cast<bool>(played), "the plan of a step that was run can be played");
+    recorder.end(*played);
+    for (auto const& e : recorder.take()) {
         if (!is_instruction(e.activity) || is_work(static_cast<instruction_kind>(e.activity)) || e.activity == activity::await_reduction) {
             result.events.push_back(e);
         }
     }
+    std::stable_sort(result.events.begin(), result.events.end(), [](trace_event const& a, trace_event const& b) { return a.rank < b.rank; });
     result.lanes.begin = {};
-    result.lanes.end = rehearsed.end;
+    result.lanes.end = played->end;
     return result;
 }
 
