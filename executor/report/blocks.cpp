@@ -134,6 +134,10 @@ page_block curves_block(curve_chart const& chart)
     }
     page_block block{{"type", "curves"},  {"name", chart.name},          {"label", chart.name},       {"x", std::move(x)},
                      {"y", std::move(y)}, {"curves", std::move(curves)}, {"marks", std::move(marks)}, {"group", chart.over_time ? "seconds" : "steps"}};
+    if (chart.is_stacked) {
+        expects(longest <= most_curve_points, "bands are drawn as they are");
+        block["stacked"] = true;
+    }
     if (longest > most_curve_points) {
         auto const length = thinned_to_two(longest, most_curve_points);
         block["note"] = fmt::format("Thinned: of every {} of {} points the lowest and the highest are drawn.", length, longest);

@@ -62,8 +62,9 @@ struct curve_chart {
     std::string name;  ///< of what is drawn, with its unit
     std::vector<curve> curves{};
     std::vector<curve_mark> marks{};
-    bool over_time = false;  ///< x in seconds; else in steps
-    bool from_zero = false;  ///< the axis begins at 0
+    bool over_time = false;   ///< x in seconds; else in steps
+    bool from_zero = false;   ///< the axis begins at 0
+    bool is_stacked = false;  ///< bands, one above the other, of curves with the same x; together they are 100
 };
 
 inline constexpr std::size_t most_curve_points = 2000;

@@ -13,6 +13,7 @@
 
 #include "executor/cli/simulate/job_of_config.hpp"
 #include "executor/cli/simulate/job_page.hpp"
+#include "executor/cli/simulate/job_picture.hpp"
 #include "executor/cli/simulate/job_report.hpp"
 #include "executor/cli/simulate/simulate.hpp"
 #include "executor/cli/simulate/steps_shown.hpp"
@@ -135,7 +136,7 @@ simulated_job simulated(described_job const& described, chosen_policy const& pol
     job.request.spares = policy.spares.value_or(job.request.spares);
     settle(job, options.config);
     auto const note = [&](std::int64_t step, whole_nanoseconds begin, played_plan const& account, std::size_t ranks) {
-        if (!options.page.empty()) {
+        if (!options.page.empty() || !options.svg.empty()) {
             add_step(runs, begin, account, ranks);
         }
         if (!options.csv.empty()) {
@@ -153,6 +154,29 @@ simulated_job simulated(described_job const& described, chosen_policy const& pol
         throw exit_error{exit_code::impossible_plan, fmt::format("{}: {}", options.config, out.error())};
     }
     return *std::move(out);
+}
+
+/// The job once more, with a trace of the steps around its first loss. Nothing where they are too large to be drawn.
+steps_around around_first_loss(described_job described, chosen_policy const& policy, simulate_options const& options, simulated_job const& job)
+{
+    auto const first =
+        std::find_if(job.changes.begin(), job.changes.end(), [](auto const& c) { return c.what == job_change::recovered || c.what == job_change::restarted; });
+    if (first == job.changes.end()) {
+        return {};
+    }
+    auto plain = options;
+    plain.csv.clear();
+    plain.page.clear();
+    plain.svg.clear();
+    job_trace trace{{std::max<std::int64_t>(0, first->step - 1), first->step + 1}};
+    std::string csv;
+    std::vector<step_run> runs;
+    try {
+        simulated(described, policy, plain, csv, runs, &trace);
+    } catch (exit_error const&) {
+        return {};
+    }
+    return steps_around_loss(trace, first->at);
 }
 
 }  // namespace
@@ -178,12 +202,18 @@ int simulate_config(simulate_options const& options)
         std::vector<step_run> runs;
         auto job = simulated(described, policy, options, csv, runs, options.chrome.empty() ? nullptr : &trace);
         report.jobs.push_back({policy.name, std::move(job), std::move(runs)});
+        if (!options.page.empty()) {
+            report.jobs.back().around = around_first_loss(described, policy, options, report.jobs.back().job);
+        }
     }
     if (!options.chrome.empty()) {
         write_trace(options.chrome, trace, shown);
     }
     if (!options.csv.empty()) {
         write_whole(options.csv, csv);
+    }
+    if (!options.svg.empty()) {
+        write_whole(options.svg, job_picture(report, options.config));
     }
     if (!options.page.empty()) {
         write_whole(options.page, job_page(report, options.config));

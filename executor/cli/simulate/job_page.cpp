@@ -2,10 +2,12 @@
 #include "executor/cli/simulate/job_page.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "executor/cli/simulate/job_curves.hpp"
 #include "executor/report/blocks.hpp"
 
 namespace rheo::cli {
@@ -14,71 +16,42 @@ namespace {
 
 constexpr std::size_t most_changes_of_page = 200;
 
-double in_s(whole_nanoseconds time) { return static_cast<double>(time.count) * 1e-9; }
-
-/// What each step makes, per second: the mean of each of equal parts of the job. Where no step runs, nothing is made.
-template <class Made>
-curve rate_over_time(named_job const& named, Made const& made)
+/// What ranks compute and wait for; messages would hide it.
+bool is_drawn(trace_event const& e)
 {
-    constexpr int parts = 400;
-    std::vector<double> sums(parts);
-    auto const width = in_s(named.job.account.end) / parts;
-    for (auto const& run : named.runs) {
-        auto const rate = made(run) / in_s(run.step);
-        auto const begin = in_s(run.begin);
-        auto const end = in_s(run.end);
-        for (auto k = std::min(parts - 1, static_cast<int>(begin / width)); k < parts && k * width < end; ++k) {
-            sums[static_cast<std::size_t>(k)] += rate * std::max(0.0, std::min(end, (k + 1) * width) - std::max(begin, k * width));
-        }
-    }
-    curve over{.name = named.policy};
-    for (int k = 0; k < parts && width > 0.0; ++k) {
-        over.x.push_back((k + 0.5) * width);
-        over.y.push_back(sums[static_cast<std::size_t>(k)] / width);
-    }
-    return over;
+    return !is_instruction(e.activity) || is_work(static_cast<instruction_kind>(e.activity)) || e.activity == activity::await_reduction;
 }
 
-/// What does not change within a run of steps.
-template <class Value>
-curve value_over_time(named_job const& named, Value const& value)
+/// Events in lanes on an axis of a length.
+page_block lanes_of(std::vector<trace_event> const& events, seconds length)
 {
-    curve over{.name = named.policy};
-    for (auto const& run : named.runs) {
-        double const now = value(run);
-        if (over.y.empty() || over.y.back() != now) {
-            over.x.push_back(in_s(run.begin));
-            over.y.push_back(now);
-            over.x.push_back(in_s(run.end));
-            over.y.push_back(now);
-        } else {
-            over.x.back() = in_s(run.end);
-        }
+    lane_chart lanes{.begin = events.front().start, .group = "step"};
+    for (auto const& e : events) {
+        lanes.begin = std::min(lanes.begin, e.start);
+        lanes.ranks.push_back(e.rank);
     }
-    return over;
+    std::sort(lanes.ranks.begin(), lanes.ranks.end());
+    lanes.ranks.erase(std::unique(lanes.ranks.begin(), lanes.ranks.end()), lanes.ranks.end());
+    lanes.end = lanes.begin + length;
+    return lanes_block(events, lanes);
 }
 
-/// Changes of the members of the first policy are marked.
-std::vector<curve_mark> marks_of(job_report const& report)
+seconds length_of(std::vector<trace_event> const& events)
 {
-    std::vector<curve_mark> marks;
-    for (auto const& c : report.jobs.front().job.changes) {
-        if (marks.size() < most_changes_of_page) {
-            marks.push_back({in_s(c.at), fmt::format("{}, {} ranks", name_of(c.what), c.ranks)});
-        }
-    }
-    return marks;
+    auto const by_start = [](trace_event const& a, trace_event const& b) { return a.start < b.start; };
+    auto const by_end = [](trace_event const& a, trace_event const& b) { return a.end < b.end; };
+    return std::max_element(events.begin(), events.end(), by_end)->end - std::min_element(events.begin(), events.end(), by_start)->start;
 }
 
-/// @param curve_of a job
-template <class CurveOf>
-page_block chart_of(job_report const& report, std::string name, CurveOf const& curve_of)
+/// Both steps on axes of equal length.
+page_block steps_beside(steps_around const& around)
 {
-    curve_chart chart{.name = std::move(name), .marks = marks_of(report), .over_time = true, .from_zero = true};
-    for (auto const& named : report.jobs) {
-        chart.curves.push_back(curve_of(named));
-    }
-    return curves_block(chart);
+    auto const longest = std::max(length_of(around.before), length_of(around.after));
+    auto const drawn = [&](std::vector<trace_event> const& events, std::string_view which) {
+        auto const note = fmt::format("Step {}, {:.3g} ms: the {} the first loss.", events.front().step.value, in_milliseconds(length_of(events)), which);
+        return page_block::array({note_block(note), lanes_of(events, longest)});
+    };
+    return beside_block(page_block::array({drawn(around.before, "last one before"), drawn(around.after, "first whole one after")}));
 }
 
 }  // namespace
@@ -94,21 +67,52 @@ void add_step(std::vector<step_run>& runs, whole_nanoseconds begin, played_plan 
     }
 }
 
+steps_around steps_around_loss(job_trace<> const& trace, whole_nanoseconds loss)
+{
+    std::vector<trace_event> drawn;
+    std::copy_if(trace.events().begin(), trace.events().end(), std::back_inserter(drawn), is_drawn);
+    // A step begins and ends with all ranks: its tries do not overlap. A whole one has an update.
+    auto const attempt_of = [&](trace_event const& update) {
+        std::vector<trace_event> events;
+        std::copy_if(drawn.begin(), drawn.end(), std::back_inserter(events), [&](trace_event const& e) {
+            return e.step == update.step && e.attempt == update.attempt && e.generation == update.generation && !is_recovery(e.activity) &&
+                   e.activity != activity::evaluate;
+        });
+        return events;
+    };
+    steps_around around;
+    trace_event const* before = nullptr;
+    trace_event const* after = nullptr;
+    auto const at = seconds{static_cast<double>(loss.count) * 1e-9};
+    for (auto const& e : drawn) {
+        if (e.activity == activity::update && e.end <= at && (before == nullptr || before->end < e.end)) {
+            before = &e;
+        }
+        if (e.activity == activity::update && e.start > at && e.attempt == attempt_id{0} && (after == nullptr || e.end < after->end)) {
+            after = &e;
+        }
+    }
+    if (before != nullptr && after != nullptr) {
+        around = {attempt_of(*before), attempt_of(*after)};
+    }
+    return around;
+}
+
 std::string job_page(job_report const& report, std::string_view config)
 {
-    auto const thousands = static_cast<double>(tokens_per_step(*report.described)) / 1e3;
     auto curves = page_block::array();
-    curves.push_back(
-        chart_of(report, "thousand tokens per second", [&](named_job const& of) { return rate_over_time(of, [&](step_run const&) { return thousands; }); }));
-    curves.push_back(
-        chart_of(report, "power in steps, W", [](named_job const& of) { return rate_over_time(of, [](step_run const& run) { return run.energy.count; }); }));
-    curves.push_back(
-        chart_of(report, "ranks", [](named_job const& of) { return value_over_time(of, [](step_run const& run) { return static_cast<double>(run.ranks); }); }));
-    curves.push_back(chart_of(report, "memory of the fullest rank, GiB",
-                              [](named_job const& of) { return value_over_time(of, [](step_run const& run) { return in_mebibytes(run.fullest) / 1024.0; }); }));
+    for (auto const& chart : curves_of(report)) {
+        curves.push_back(curves_block(chart));
+    }
     auto sections = page_block::array();
     sections.push_back(section("Accounts", page_block::array({note_block(headline_of(report)), text_block(accounts_text(report))})));
     sections.push_back(section("Over time", std::move(curves)));
+    for (auto const& named : report.jobs) {
+        if (!named.around.before.empty() && !named.around.after.empty()) {
+            sections.push_back(
+                section(fmt::format("A step before and after the first loss: {}", named.policy), page_block::array({steps_beside(named.around)})));
+        }
+    }
     for (auto const& named : report.jobs) {
         if (auto const text = changes_text(named.job, most_changes_of_page); !text.empty()) {
             sections.push_back(section(fmt::format("Changes of the members: {}", named.policy), page_block::array({text_block(text)})));

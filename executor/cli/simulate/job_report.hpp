@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rheo/job/simulated_job.hpp"
+#include "rheo/trace/event.hpp"
 
 namespace rheo::cli {
 
@@ -22,10 +23,17 @@ struct step_run {
     bytes fullest;           ///< what the fullest rank holds
 };
 
+/// Events of two steps.
+struct steps_around {
+    std::vector<trace_event> before{};
+    std::vector<trace_event> after{};
+};
+
 struct named_job {
     std::string policy;
     simulated_job job;
     std::vector<step_run> runs{};  ///< where a picture is asked for
+    steps_around around{};         ///< the first loss, where a page is asked for
 };
 
 struct job_report {

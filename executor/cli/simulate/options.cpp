@@ -49,8 +49,11 @@ void command_line::add_simulate()
     command.add_option("--policies", options.policies, "CSV with columns model,policy,configure_ms,checkpoint_ms,checkpoint_every_steps, for a table.")
         ->type_name("FILE");
     command.add_option("--csv", options.csv, "Write a row for each step: policy,step,begin_s,time_s,ranks,joules.")->type_name("FILE");
-    command.add_option("--page", options.page, "Write a page: tokens per second, power and ranks over time, accounts, changes of the members.")
+    command
+        .add_option("--page", options.page,
+                    "Write a page: tokens per second, accounts and power over time, a step before and one after the first loss, changes of the members.")
         ->type_name("FILE");
+    command.add_option("--svg", options.svg, "Write the curves of the page as a picture.")->type_name("FILE");
     auto* const chrome = command.add_option("--chrome", options.chrome, "Write the steps of --steps-shown as a Chrome trace, with the times of the job.");
     chrome->type_name("FILE");
     command.add_option("--steps-shown", options.steps_shown, "Steps of the trace, from 0 on: 40..43, or 40. Default: the first two.")

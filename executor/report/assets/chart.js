@@ -75,6 +75,7 @@ class Chart {
   static count = 0;
 
   /// @param spec type "curves": x, y { name, from_zero }, curves [{ name, x, y }], marks [{ x, text }]; y null is a gap
+  ///             stacked: bands of curves with the same x, which are 100 together
   ///             type "lanes": lanes [name], kinds [{ name, text }], length in seconds, boxes [[lane, kind, start, duration, label]]
   constructor(place, spec) {
     Object.assign(this, { place, spec, off: new Set(), id: `chart-${++Chart.count}` });
@@ -237,6 +238,7 @@ class Chart {
 
   /// The least and the largest value in view, out to round numbers.
   heights() {
+    if (this.spec.stacked) return [0, 100];
     let low = this.spec.y.from_zero ? 0 : Infinity, high = -Infinity;
     this.spec.curves.forEach((curve, i) => {
       if (this.off.has(i)) return;
@@ -266,13 +268,14 @@ class Chart {
     }
     const inside = element("g", { "clip-path": `url(#${this.id})` });
     this.plot.append(inside);
+    if (this.spec.stacked) this.drawBands(inside);
     for (const mark of this.spec.marks ?? []) {
       const x = this.pixelOf(mark.x);
       inside.append(element("line", { class: "mark", x1: x, x2: x, y1: 0, y2: this.height }),
         element("path", { class: "mark", d: `M${x - 5} -7H${x + 5}L${x} 1Z` }));
     }
     this.spec.curves.forEach((curve, i) => {
-      if (!this.off.has(i)) this.drawCurve(inside, curve, i);
+      if (!this.off.has(i) && !this.spec.stacked) this.drawCurve(inside, curve, i);
     });
     this.pointer = element("g", {});
     this.plot.append(this.pointer);
@@ -295,6 +298,24 @@ class Chart {
         if (curve.y[k] !== null) inside.append(element("circle", { class: `dot ${this.look(i)}`, cx: this.pixelOf(x), cy: this.rise(curve.y[k]), r: 2.5 }));
       });
     }
+  }
+
+  /// Each value holds from halfway to the one before to halfway to the one behind.
+  drawBands(inside) {
+    const below = [];
+    this.spec.curves.forEach((curve, i) => {
+      if (this.off.has(i) || curve.x.length === 0) return;
+      let there = "", back = "";
+      curve.x.forEach((x, k) => {
+        const half = ((curve.x[1] ?? 1) - (curve.x[0] ?? 0)) / 2;
+        const [from, to] = [this.pixelOf(x - half).toFixed(1), this.pixelOf(x + half).toFixed(1)];
+        const low = below[k] ?? 0;
+        below[k] = low + curve.y[k];
+        there += `${k === 0 ? "M" : "L"}${from} ${this.rise(below[k]).toFixed(1)}H${to}`;
+        back = `L${to} ${this.rise(low).toFixed(1)}H${from}` + back;
+      });
+      inside.append(element("path", { class: `band ${this.look(i)}`, d: `${there}${back}Z` }));
+    });
   }
 
   drawLanes() {
@@ -357,7 +378,7 @@ class Chart {
     for (const { curve, i, k, far } of found) {
       if (far > best.far + 12) continue;
       lines.push([this.look(i), curve.name, valueText(curve.y[k])]);
-      this.pointer.append(element("circle", { class: `dot ${this.look(i)}`, cx: this.pixelOf(curve.x[k]), cy: this.rise(curve.y[k]), r: 3.5 }));
+      if (!this.spec.stacked) this.pointer.append(element("circle", { class: `dot ${this.look(i)}`, cx: this.pixelOf(curve.x[k]), cy: this.rise(curve.y[k]), r: 3.5 }));
     }
     for (const mark of marks) lines.push(["mark", mark.text, ""]);
     this.show(event, lines);

@@ -36,6 +36,15 @@ inline constexpr std::array job_time_classes{
     job_time_class{"unfinished", &job_account::unfinished},
 };
 
+/// Time in one class.
+struct job_time_span {
+    whole_nanoseconds begin;
+    whole_nanoseconds end;
+    job_time_class::member into;
+
+    friend constexpr bool operator==(job_time_span const&, job_time_span const&) = default;
+};
+
 /// All classes together.
 constexpr whole_nanoseconds total_time(job_account const& account)
 {

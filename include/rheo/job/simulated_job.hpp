@@ -99,8 +99,9 @@ struct simulated_job {
     bytes fullest{};                 ///< most that a rank holds
     bytes copied{};
     std::vector<job_change_record> changes;
-    std::int64_t plans = 0;  ///< different ones, each of which was played once
-    std::string error{};     ///< why the job ended before its steps; empty when it did not
+    std::vector<job_time_span> history{};  ///< the account over time, from the begin to the end
+    std::int64_t plans = 0;                ///< different ones, each of which was played once
+    std::string error{};                   ///< why the job ended before its steps; empty when it did not
 
     friend bool operator==(simulated_job const&, simulated_job const&) = default;
 };

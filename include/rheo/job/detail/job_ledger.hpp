@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
+#include "rheo/job/detail/job_history.hpp"
 #include "rheo/job/detail/job_members.hpp"
 #include "rheo/job/detail/played_plan.hpp"
 #include "rheo/job/job_account.hpp"
@@ -28,25 +30,16 @@ public:
     bool is_over() const { return now_ >= job_->until; }
 
     /// Time passes up to `end`, in which ranks wait; or to where the job ends. @returns whether it came to `end`
-    bool pass(time_class into, whole_nanoseconds end)
-    {
-        auto const reached = std::min(end, job_->until);
-        auto const takes = reached - now_;
-        out_->account.*(reached < end ? &job_account::unfinished : into) += takes;
-        for (auto const rank : members_->present()) {
-            out_->waiting += waiting_power(*job_, rank) * nanoseconds(static_cast<double>(takes.count));
-        }
-        now_ = reached;
-        return reached == end;
-    }
+    bool pass(time_class into, whole_nanoseconds end) { return pass(into, end, false); }
 
     /// A step, or the rest of one, ends. @returns false when the job ends in it
     bool end_step(played_plan const& account)
     {
-        if (!advance(account)) {
+        if (!advance(account, &job_account::good)) {
             return false;
         }
         add_good(account.time, account.parts);
+        history_.settle(broken_.kept);
         broken_ = {};
         return true;
     }
@@ -54,7 +47,7 @@ public:
     /// An evaluation ends. @returns false when the job ends in it
     bool end_evaluation(played_plan const& account)
     {
-        if (!advance(account)) {
+        if (!advance(account, &job_account::evaluation)) {
             return false;
         }
         out_->account.evaluation += account.time;
@@ -70,7 +63,7 @@ public:
         for (auto const part : rank_step_parts<>) {
             broken_.spent.*part += spent.*part;
         }
-        pass(&job_account::lost, end);
+        pass(&job_account::lost, end, true);
         out_->computing += computing;
         out_->waiting -= (job_->clocks ? job_->clocks->request.costs.blocking : job_->cluster.device.waiting) * spent.computing;
     }
@@ -99,6 +92,8 @@ public:
         since_ = {};
         since_good_ = {};
         since_evaluation_ = {};
+        history_.settle(broken_.kept);
+        history_.keep();
         broken_ = {};
     }
 
@@ -116,7 +111,15 @@ public:
         }
         since_ = {};
         broken_ = {};
+        history_.undo();
         return undone;
+    }
+
+    /// The classes over time.
+    std::vector<job_time_span> history()
+    {
+        history_.settle(broken_.kept);
+        return history_.take();
     }
 
     /// The job continues after a change of its members.
@@ -136,9 +139,25 @@ private:
         rank_step_times<whole_nanoseconds> parts{};  ///< of what is kept
     };
 
-    /// What is played takes place. @returns false when the job ends in it
-    bool advance(played_plan const& account)
+    /// @param is_broken whether it is lost only if nothing of it is kept
+    bool pass(time_class into, whole_nanoseconds end, bool is_broken)
     {
+        auto const reached = std::min(end, job_->until);
+        auto const takes = reached - now_;
+        into = reached < end ? &job_account::unfinished : into;
+        out_->account.*into += takes;
+        history_.add(now_, reached, into, is_broken && reached == end);
+        for (auto const rank : members_->present()) {
+            out_->waiting += waiting_power(*job_, rank) * nanoseconds(static_cast<double>(takes.count));
+        }
+        now_ = reached;
+        return reached == end;
+    }
+
+    /// What is played takes place. @returns false when the job ends in it
+    bool advance(played_plan const& account, time_class into)
+    {
+        history_.add(now_, std::min(now_ + account.time, job_->until), now_ + account.time > job_->until ? &job_account::unfinished : into);
         if (now_ + account.time > job_->until) {
             out_->account.unfinished += job_->until - now_;
             now_ = job_->until;
@@ -168,6 +187,7 @@ private:
     whole_nanoseconds since_evaluation_{};
     rank_step_times<whole_nanoseconds> since_{};
     broken_step broken_{};  ///< the running step
+    job_history<> history_;
 };
 
 }  // namespace detail

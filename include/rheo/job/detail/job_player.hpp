@@ -60,6 +60,7 @@ public:
         out_.plans = steps_.plans();
         out_.account.steps = step_;
         out_.account.end = ledger_.now();
+        out_.history = ledger_.history();
         expects(total_time(out_.account) == out_.account.end, "each nanosecond of a job is in one account");
         expects(total_time(out_.good) == out_.account.good, "each nanosecond of a step is in one part");
         return std::move(out_);

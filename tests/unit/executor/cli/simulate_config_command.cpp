@@ -149,6 +149,36 @@ TEST_CASE("simulate_config_command: networks and reductions are chosen")
     CHECK(here.out.starts_with("6 ranks on processes of one machine, 1 step of 1024 tokens\n"));
 }
 
+TEST_CASE("simulate_config_command: page and picture show accounts")
+{
+    temporary_folder const folder;
+    write_job(folder);
+    auto const command = std::string{"simulate job.toml --cluster cluster.toml --faults faults.csv --policy rheo --policy checkpoint "};
+    auto const plain = run_rheo(folder, command);
+    auto const drawn = run_rheo(folder, command + "--page job.html --svg job.svg");
+    CAPTURE(drawn.err);
+    REQUIRE(drawn.exit_code == 0);
+    CHECK(drawn.out == plain.out);
+    auto const picture = folder.read("job.svg");
+    auto const page = folder.read("job.html");
+    CHECK(picture.starts_with("<svg "));
+    for (auto const* const part : {"thousand tokens per second", "accounts of rheo, % of the time", "accounts of checkpoint, % of the time",
+                                   "power in steps, W", "memory of the fullest rank, GiB"}) {
+        CAPTURE(part);
+        CHECK(picture.find(part) != std::string::npos);
+        CHECK(page.find(part) != std::string::npos);
+    }
+    CHECK(picture.find("recovered, 5 ranks") != std::string::npos);
+    CHECK(picture.find("good: 100.0 %") != std::string::npos);
+    for (auto const* const part : {"A step before and after the first loss: rheo", "A step before and after the first loss: checkpoint",
+                                   "the last one before the first loss", "the first whole one after the first loss"}) {
+        CAPTURE(part);
+        CHECK(page.find(part) != std::string::npos);
+    }
+    run_rheo(folder, command + "--svg again.svg");
+    CHECK(folder.read("again.svg") == picture);
+}
+
 TEST_CASE("simulate_config_command: steps shown are a Chrome trace")
 {
     temporary_folder const folder;

@@ -32,6 +32,31 @@ inline job_description small_job(int ranks, std::vector<int> pipelines, modelled
     return job;
 }
 
+/// By class. Spans follow each other from time 0.
+inline std::vector<whole_nanoseconds> sums_of(std::vector<job_time_span> const& history)
+{
+    std::vector<whole_nanoseconds> sums(job_time_classes.size());
+    whole_nanoseconds now{};
+    for (auto const& span : history) {
+        CHECK(span.begin == now);
+        CHECK(span.begin < span.end);
+        now = span.end;
+        for (std::size_t k = 0; k < sums.size(); ++k) {
+            sums[k] += job_time_classes[k].time == span.into ? span.end - span.begin : whole_nanoseconds{};
+        }
+    }
+    return sums;
+}
+
+inline std::vector<whole_nanoseconds> classes_of(job_account const& account)
+{
+    std::vector<whole_nanoseconds> all;
+    for (auto const& c : job_time_classes) {
+        all.push_back(account.*c.time);
+    }
+    return all;
+}
+
 template <class Model = free_network>
 simulated_job simulated(job_description const& job, job_policy policy = job_policy::rheo, std::vector<job_event> events = {})
 {
@@ -39,6 +64,7 @@ simulated_job simulated(job_description const& job, job_policy policy = job_poli
     REQUIRE(out.error() == "");
     CHECK(total_time(out->account) == out->account.end);
     CHECK(total_time(out->good) == out->account.good);
+    CHECK(sums_of(out->history) == classes_of(out->account));
     return *std::move(out);
 }
 

@@ -128,6 +128,16 @@ TEST_CASE("report: too many lanes or boxes are left out and counted")
     CHECK(block["note"] == "Drawn: 128 of 200 ranks, 20000 of 25600 events.");
 }
 
+TEST_CASE("report: bands are curves that are stacked")
+{
+    curve_chart chart{.name = "share, %", .curves = {{"one", {0.5, 1.5}, {25, 50}}, {"two", {0.5, 1.5}, {75, 50}}}, .over_time = true};
+    CHECK(!curves_block(chart).contains("stacked"));
+    chart.is_stacked = true;
+    auto const block = curves_block(chart);
+    CHECK(block["stacked"] == true);
+    CHECK(block["curves"][1]["y"] == page_block::array({75, 50}));
+}
+
 TEST_CASE("report: every activity that is drawn has a colour")
 {
     std::ifstream file{RHEO_SOURCE_DIR "/executor/report/assets/style.css"};
