@@ -232,5 +232,13 @@ TEST_CASE("simulate_config_command: each refusal is a sentence")
           "rheo: --policy: a config has no policy 'salvage'; expected rheo, replay, checkpoint, or spares:N with N ranks that wait\n");
     CHECK(refused(folder, job + "--ranks 7 --set plan.pipelines=[2,2,3]", 3) ==
           "rheo: job.toml: the job has 7 ranks, the cluster 6 devices; expected a device for each rank, and at least one\n");
+    std::string const help = "; rheo --help and rheo train --help say what there is\n";
+    CHECK(refused(folder, job + "--network integer-ns") ==
+          "rheo: --network: integer-ns has times in whole nanoseconds, computations of a step take fractions of them; expected contended or free" + help);
+    CHECK(refused(folder, job + "--network nccl") ==
+          "rheo: --network: nccl has times of all-reduces, none of the messages between stages; expected contended or free" + help);
+    CHECK(refused(folder, job + "--network fitted") ==
+          "rheo: --network: links are fitted by the cluster, where a level has measured = FILE; expected contended or free" + help);
+    CHECK(refused(folder, job + "--network token-ring") == "rheo: --network: there is no network token-ring; expected contended or free" + help);
     CHECK(refused(folder, "none.toml").find("none.toml") != std::string::npos);
 }
