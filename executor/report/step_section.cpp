@@ -13,6 +13,7 @@
 
 #include "executor/config/cluster/cluster_file.hpp"
 #include "executor/plan/planning.hpp"
+#include "executor/report/amount_text.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
@@ -148,8 +149,8 @@ page_block side_by_side(chosen_step planned, chosen_step measured)
         step.lanes.group = "step";
         return page_block::array({note_block(note), lanes_block(step.events, step.lanes)});
     };
-    auto const plan_says = fmt::format("Planned: {:.3g} ms at the speed of computing that the measured step shows.", in_milliseconds(length(planned)));
-    auto const step_says = fmt::format("Measured: {:.3g} ms, {}", in_milliseconds(length(measured)), step_text(measured));
+    auto const plan_says = fmt::format("Planned: {} at the speed of computing that the measured step shows.", time_text(length(planned).count));
+    auto const step_says = fmt::format("Measured: {}, {}", time_text(length(measured).count), step_text(measured));
     return beside_block(page_block::array({drawn(planned, plan_says), drawn(measured, step_says)}));
 }
 

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/cli/simulate/amount_text.hpp"
 #include "executor/cli/simulate/simulate.hpp"
 #include "executor/plan/text_table.hpp"
+#include "executor/report/amount_text.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::cli {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "executor/cli/simulate/amount_text.hpp"
 #include "executor/plan/text_table.hpp"
+#include "executor/report/amount_text.hpp"
 #include "rheo/trace/svg.hpp"
 
 namespace rheo::cli {

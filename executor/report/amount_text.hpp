@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace rheo::cli {
+namespace rheo::inline v0 {
 
 inline std::string time_text(double s)
 {
@@ -26,4 +26,4 @@ inline std::string count_text(double value)
 
 inline std::string memory_text(double mib) { return mib < 1024.0 ? fmt::format("{:.4g} MiB", mib) : fmt::format("{:.4g} GiB", mib / 1024.0); }
 
-}  // namespace rheo::cli
+}  // namespace rheo::inline v0
