@@ -2,6 +2,7 @@
 #include "redistribution.hpp"
 
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include <mpi.h>
@@ -123,8 +124,12 @@ void measure(bench_run const& run, redistribution const& moved, std::vector<way>
     plain_messages plain{run, moved};
     gather_and_scatter by_one{run, moved};
     prepared_reshard prepared{MPI_COMM_WORLD, moved.plan, moved.held, moved.wanted, run.options};
+    auto messages_alone = run.options;
+    messages_alone.shared_from = bytes{std::numeric_limits<std::int64_t>::max()};
+    prepared_reshard by_messages{MPI_COMM_WORLD, moved.plan, moved.held, moved.wanted, messages_alone};
     std::vector<way> ways{{"rheo::reshard", [&] { reshard(MPI_COMM_WORLD, moved.plan, moved.held, moved.wanted, run.options); }},
-                          {"rheo::prepared_reshard", [&] { prepared.run(); }}};
+                          {"rheo::prepared_reshard", [&] { prepared.run(); }},
+                          {"without shared memory", [&] { by_messages.run(); }}};
     ways.insert(ways.end(), more.begin(), more.end());
     ways.push_back({"gather and scatter", [&] { by_one(); }});
     ways.push_back({"plain messages", [&] { plain(); }});

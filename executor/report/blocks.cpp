@@ -167,6 +167,11 @@ std::string text_of(activity kind)
 
 }  // namespace
 
+bool is_drawn_in_lanes(trace_event const& e)
+{
+    return !is_instruction(e.activity) || is_work(static_cast<instruction_kind>(e.activity)) || e.activity == activity::await_reduction;
+}
+
 page_block lanes_block(std::span<trace_event const> events, lane_chart const& chart)
 {
     expects(chart.begin < chart.end, "a drawing of lanes needs a span of time");

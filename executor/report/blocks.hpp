@@ -85,6 +85,9 @@ struct lane_chart {
 inline constexpr std::size_t most_lanes = 128;
 inline constexpr std::size_t most_boxes = 20'000;
 
+/// What ranks compute and wait for. What is sent in the background would hide it.
+bool is_drawn_in_lanes(trace_event const& e);
+
 /// Events of the ranks that overlap the span of time; of those that overlap on a rank the later one in the list lies on top. What is too much to draw is left
 /// out, and the block says so. Boxes of computations have their microbatch. @pre begin < end
 page_block lanes_block(std::span<trace_event const> events, lane_chart const& chart);

@@ -70,9 +70,7 @@ std::optional<chosen_step> median_step(run_folder const& run, steps_of_plan cons
     result.lanes.end = spans[step].second;
     seconds until;  // what two at once take counts once
     for (auto const& e : run.events) {
-        // What waits or is sent in the background would hide what is computed.
-        bool const drawn = is_instruction(e.activity) ? is_work(static_cast<instruction_kind>(e.activity)) || e.activity == activity::await_reduction
-                                                      : e.activity == activity::update || e.activity == activity::decide;
+        bool const drawn = is_drawn_in_lanes(e) && (is_instruction(e.activity) || e.activity == activity::update || e.activity == activity::decide);
         if (e.generation == generation && e.step.value == step && drawn) {
             result.events.push_back(e);
             if (result.lanes.ranks.empty() || result.lanes.ranks.back() != e.rank) {
@@ -127,7 +125,7 @@ chosen_step planned_step(plan const& p, model_description const& model, run_conf
     expects(static_cast<bool>(played), "the plan of a step that was run can be played");
     recorder.end(*played);
     for (auto const& e : recorder.take()) {
-        if (!is_instruction(e.activity) || is_work(static_cast<instruction_kind>(e.activity)) || e.activity == activity::await_reduction) {
+        if (is_drawn_in_lanes(e)) {
             result.events.push_back(e);
         }
     }

@@ -113,8 +113,7 @@ strided_box by_distance(strided_box const& box)
     return result;
 }
 
-}  // namespace
-
+/// The same box with dimensions of one element left out and neighbours that are one run in both memories joined.
 strided_box joined(strided_box const& box)
 {
     strided_box result;
@@ -139,6 +138,8 @@ strided_box joined(strided_box const& box)
     }
     return result;
 }
+
+}  // namespace
 
 strided_box in_copy_order(strided_box const& box)
 {
@@ -227,6 +228,7 @@ void change_elsewhere(strided_box const& box, std::byte* to, std::byte const* fr
     std::vector<std::byte> before(count * size.from);
     std::vector<std::byte> after(count * size.to);
     auto plain = box;
+    plain.is_ordered = false;  // its strides change
     plain.change = element_change::none;
     plain.element_bytes = size.from;
     plain.to_stride = dense_strides(box, size.from);

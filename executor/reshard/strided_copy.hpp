@@ -42,11 +42,8 @@ struct strided_box {
     bool is_ordered = false;  ///< in_copy_order() has made it
 };
 
-/// The same box with dimensions of one element left out and neighbours that are one run in both memories joined.
-strided_box joined(strided_box const& box);
-
-/// The same box as it is copied: what is copied in succession lies as near as it can in both memories, in rows as long as there are. Once for a box that is
-/// copied many times.
+/// The same box as it is copied: what is copied in succession lies as near as it can in both memories, and what is one run in both is one dimension. Once for
+/// a box that is copied many times.
 strided_box in_copy_order(strided_box const& box);
 
 /// Asks for the first rows of an ordered box, for when it is copied.

@@ -157,7 +157,7 @@ simulated_job simulated(described_job const& described, chosen_policy const& pol
 }
 
 /// The job once more, with a trace of the steps around its first loss. Nothing where they are too large to be drawn.
-steps_around around_first_loss(described_job described, chosen_policy const& policy, simulate_options const& options, simulated_job const& job)
+steps_around around_first_loss(described_job const& described, chosen_policy const& policy, simulate_options const& options, simulated_job const& job)
 {
     auto const first =
         std::find_if(job.changes.begin(), job.changes.end(), [](auto const& c) { return c.what == job_change::recovered || c.what == job_change::restarted; });

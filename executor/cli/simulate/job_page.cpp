@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "executor/cli/simulate/job_curves.hpp"
+#include "executor/report/amount_text.hpp"
 #include "executor/report/blocks.hpp"
 
 namespace rheo::cli {
@@ -15,12 +16,6 @@ namespace rheo::cli {
 namespace {
 
 constexpr std::size_t most_changes_of_page = 200;
-
-/// What ranks compute and wait for; messages would hide it.
-bool is_drawn(trace_event const& e)
-{
-    return !is_instruction(e.activity) || is_work(static_cast<instruction_kind>(e.activity)) || e.activity == activity::await_reduction;
-}
 
 /// Events in lanes on an axis of a length.
 page_block lanes_of(std::vector<trace_event> const& events, seconds length)
@@ -48,7 +43,7 @@ page_block steps_beside(steps_around const& around)
 {
     auto const longest = std::max(length_of(around.before), length_of(around.after));
     auto const drawn = [&](std::vector<trace_event> const& events, std::string_view which) {
-        auto const note = fmt::format("Step {}, {:.3g} ms: the {} the first loss.", events.front().step.value, in_milliseconds(length_of(events)), which);
+        auto const note = fmt::format("Step {}, {}: the {} the first loss.", events.front().step.value, time_text(length_of(events).count), which);
         return page_block::array({note_block(note), lanes_of(events, longest)});
     };
     return beside_block(page_block::array({drawn(around.before, "last one before"), drawn(around.after, "first whole one after")}));
@@ -70,7 +65,7 @@ void add_step(std::vector<step_run>& runs, whole_nanoseconds begin, played_plan 
 steps_around steps_around_loss(job_trace<> const& trace, whole_nanoseconds loss)
 {
     std::vector<trace_event> drawn;
-    std::copy_if(trace.events().begin(), trace.events().end(), std::back_inserter(drawn), is_drawn);
+    std::copy_if(trace.events().begin(), trace.events().end(), std::back_inserter(drawn), is_drawn_in_lanes);
     // A step begins and ends with all ranks: its tries do not overlap. A whole one has an update.
     auto const attempt_of = [&](trace_event const& update) {
         std::vector<trace_event> events;

@@ -2,7 +2,6 @@
 #include "executor/cli/simulate/job_picture.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -23,14 +22,6 @@ constexpr double chart_height = 130.0;
 constexpr double chart_pitch = 190.0;
 constexpr double first_chart = 70.0;
 constexpr std::string_view colours[] = {"#2f6fae", "#d9730d", "#2e8b3d", "#c43c4b", "#7e57b2", "#0f8b8d", "#8a6d1d", "#5f6b7a"};
-
-/// 1, 2 or 5 times a power of ten, of which some three to seven fit.
-double round_step(double most)
-{
-    auto const power = std::pow(10.0, std::floor(std::log10(most / 3.0)));
-    auto const rest = most / 3.0 / power;
-    return power * (rest < 2.0 ? 1.0 : rest < 5.0 ? 2.0 : 5.0);
-}
 
 struct time_unit {
     double size;
@@ -90,13 +81,13 @@ private:
 
     void draw_axes()
     {
-        auto const across = round_step(most_);
+        auto const across = axis_step(most_, 3.0);
         for (int k = 0; k * across <= most_; ++k) {
             picture_->line(place(0.0, k * across), place(end_, k * across), "#e0e0e0");
             picture_->text({{left - 6.0}, {place(0.0, k * across).y.count + 4.0}}, fmt::format("{:g}", k * across), svg_anchor::end);
         }
         auto const unit = unit_of(end_);
-        auto const along = round_step(end_ / unit.size / 2.0);
+        auto const along = axis_step(end_ / unit.size / 2.0, 3.0);
         for (int k = 0; k * along * unit.size <= end_; ++k) {
             picture_->text({{place(k * along * unit.size, 0.0).x.count}, {top_ + chart_height + 16.0}}, fmt::format("{:g}", k * along), svg_anchor::middle);
         }

@@ -2,7 +2,6 @@
 #include "executor/cli/sweep/sweep_report.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -65,13 +64,7 @@ std::vector<std::pair<std::string, int>> bindings_of(std::vector<sweep_row> cons
 struct axis {
     double most;
 
-    /// 1, 2 or 5 times a power of ten, of which some four to eight fit.
-    double step() const
-    {
-        auto const power = std::pow(10.0, std::floor(std::log10(most / 4.0)));
-        auto const rest = most / 4.0 / power;
-        return power * (rest < 2.0 ? 1.0 : rest < 5.0 ? 2.0 : 5.0);
-    }
+    double step() const { return axis_step(most, 4.0); }
 };
 
 std::string tick_text(double at) { return at < 1e4 ? fmt::format("{:g}", at) : at < 1e7 ? fmt::format("{:g} k", at / 1e3) : fmt::format("{:g} M", at / 1e6); }

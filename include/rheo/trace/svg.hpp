@@ -7,6 +7,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,15 @@ struct svg_point {
 
 /// Which side of its point a text is on.
 enum class svg_anchor : unsigned char { start, middle, end };
+
+/// Between the lines of an axis: 1, 2 or 5 times a power of ten, of which at least so many and at most twice and a half as many fit up to `most`.
+/// @pre most > 0
+inline double axis_step(double most, double fewest)
+{
+    auto const power = std::pow(10.0, std::floor(std::log10(most / fewest)));
+    auto const rest = most / fewest / power;
+    return power * (rest < 2.0 ? 1.0 : rest < 5.0 ? 2.0 : 5.0);
+}
 
 /// Text as it may stand between tags and in attributes.
 inline std::string escaped(std::string_view text)

@@ -23,3 +23,16 @@ TEST_CASE("svg: one of each shape, as text")
 </svg>
 )");
 }
+
+TEST_CASE("svg: steps of an axis are round and few")
+{
+    CHECK(axis_step(100.0, 4.0) == Approx(20.0));
+    for (double const fewest : {3.0, 4.0}) {
+        for (double most = 1e-9; most < 1e9; most *= 1.37) {
+            auto const fit = most / axis_step(most, fewest);
+            CAPTURE(most, fewest);
+            CHECK(fit > 0.999 * fewest);
+            CHECK(fit < 2.501 * fewest);
+        }
+    }
+}
