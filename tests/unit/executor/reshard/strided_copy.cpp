@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -187,4 +188,31 @@ TEST_CASE("strided_copy: column-major on both sides is long rows")
     REQUIRE(calls.size() == 1);
     CHECK(calls[0].row_bytes == 80);
     CHECK(calls[0].rows == 6);
+}
+
+TEST_CASE("strided_copy: ordered boxes change by as few copies")
+{
+    detail::strided_box box;
+    box.dimensions = 3;
+    box.element_bytes = 4;
+    box.change = detail::element_change::f32_to_bf16;
+    box.extent = {2, 3, 5};
+    box.from_stride = {60, 20, 4};  // one run
+    box.to_stride = {48, 12, 2};    // rows of six and planes of four of them
+    std::vector<std::byte> from(200, std::byte{0x3f});
+    std::vector<std::byte> plain(96);
+    std::vector<std::byte> ordered(96);
+    int calls = 0;
+    auto const counted = [&](row_block const& b) {
+        ++calls;
+        for (std::size_t r = 0; r < b.rows; ++r) {
+            auto const row = static_cast<std::ptrdiff_t>(r);
+            std::memcpy(b.to + row * b.to_pitch, b.from + row * b.from_pitch, b.row_bytes);
+        }
+    };
+    detail::copy_strided(box, plain.data(), from.data(), counted);
+    auto const once = std::exchange(calls, 0);
+    detail::copy_strided(detail::in_copy_order(box), ordered.data(), from.data(), counted);
+    CHECK(calls == once);
+    CHECK(ordered == plain);
 }
