@@ -134,6 +134,43 @@ TEST_CASE("programs: products of pipelines end in all forms")
     }
 }
 
+TEST_CASE("programs: alike pipelines have the programs made for each")
+{
+    auto const model = make(9, true);
+    std::mt19937 draw{7};
+    int alike = 0;
+    for (auto const name : schedule_names()) {
+        for (int round = 0; round < 24; ++round) {
+            auto const ranks = 2 + static_cast<int>(draw() % 3);
+            plan p{*parse_schedule(name), {}, {}, {}};
+            p.recompute.every_stage = round % 2 == 1;
+            p.slices = p.recompute.every_stage ? 1 : 1 + round / 2 % 3;
+            auto const seed = draw();
+            auto const count = 1 + static_cast<int>(draw() % 9);
+            std::vector<layer_id> depths;
+            for (int m = 0; m < count; ++m) {
+                depths.push_back(round % 4 == 3 ? layer_id{static_cast<int>(draw() % 9)} : layer_id{0});
+            }
+            for (int i = 0; i < 4; ++i) {
+                std::mt19937 same{seed + (i == 2 ? 1 : 0)};  // cuts of its own
+                p.pipelines.push_back(test::instance_for(same, p.schedule, 9, ranks, i * ranks));
+                p.work.emplace_back();
+                for (int m = 0; m < count; ++m) {
+                    p.work.back().push_back(
+                        {microbatch_id{(3 - i) * 20 + (i == 3 ? 2 : 1) * m}, depths[static_cast<std::size_t>(m)]});  // the last: each second
+                }
+            }
+            auto const programs = programs_of(p, model.units, model.layers);
+            for (std::size_t i = 0; i < 4; ++i) {
+                CHECK(programs[i] == detail::program_of(p, i, model.units, model.layers));
+            }
+            alike += detail::distance_of_work(p, 0, 1) == -20 ? 1 : 0;
+            CHECK((count == 1 || !detail::distance_of_work(p, 0, 3)));
+        }
+    }
+    CHECK(alike == 24 * static_cast<int>(schedule_names().size()));
+}
+
 TEST_CASE("programs: all partial works of two small pipelines end")
 {
     auto const model = make(3, true);
