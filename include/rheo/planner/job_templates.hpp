@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "rheo/model/model.hpp"
@@ -76,6 +78,20 @@ template_set_value ready_templates(model_description const& model, planning_requ
         from = std::min(from, n);
     }
     return to_template_set(templates_for(planned_layers(model, request, 1, pipelines), request, {from, std::max(from, ranks)}, 1, device_memory));
+}
+
+/// Templates of the sizes that the request names alone. @pre it names pipelines  @param as above
+template <class OnlyWhenCalled = void>
+template_set_value named_templates(model_description const& model, planning_request const& request, std::optional<bytes> device_memory, int pipelines = 2)
+{
+    auto const layers = planned_layers(model, request, 1, pipelines);
+    std::vector<makespan_template> made;
+    for (int const n : std::set<int>(request.pipelines.begin(), request.pipelines.end())) {
+        for (auto& one : templates_for(layers, request, {n, n}, 1, device_memory)) {
+            made.push_back(std::move(one));
+        }
+    }
+    return to_template_set(made);
 }
 
 }  // namespace rheo::inline v0

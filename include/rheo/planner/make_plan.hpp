@@ -182,7 +182,8 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
     auto const layers = static_cast<int>(model.layers.size());
     bool const alone = ranks - request.spares == 1 || request.pipelines.size() == 1;
     auto const limit = request.layers.empty() ? request.memory_limit : std::nullopt;  // what is cut by hand is judged as it is
-    auto const ready = ready_templates(model, request, ranks, limit, alone ? 1 : 2);
+    auto const copies = alone ? 1 : 2;
+    auto const ready = request.pipelines.empty() ? ready_templates(model, request, ranks, limit, copies) : named_templates(model, request, limit, copies);
     auto const chosen = detail::choose_sizes(ready, request, ranks, layers);
     if (!chosen) {
         return failure{chosen.error()};
