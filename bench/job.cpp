@@ -80,18 +80,23 @@ void rehearsed_step(benchmark::State& state)
 }
 BENCHMARK(rehearsed_step)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
 
+/// Pipelines that are alike, played once or each by itself, as where they differ.
 template <class Model>
-void played_step_on(benchmark::State& state)
+void play(benchmark::State& state, bool each_pipeline)
 {
     auto const of = step_of(static_cast<int>(state.range(0)));
     auto const levels = network_of(of.cluster);
     for (auto _ : state) {
-        benchmark::DoNotOptimize(play_step<Model>(of.step, array_view<network_level<> const>{levels})->end);
+        benchmark::DoNotOptimize(play_step<Model>(of.step, array_view<network_level<> const>{levels}, {.each_pipeline = each_pipeline})->end);
     }
     count_instructions(state, of.step);
 }
-BENCHMARK(played_step_on<free_network>)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
-BENCHMARK(played_step_on<contended_network>)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
+
+void played_free(benchmark::State& state) { play<free_network>(state, true); }
+void played_contended(benchmark::State& state, bool each_pipeline) { play<contended_network>(state, each_pipeline); }
+BENCHMARK(played_free)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(played_contended, each, true)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(played_contended, once, false)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
 
 void a_week_with_losses(benchmark::State& state)
 {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss of a rank, rehearsed without hardware: the program that the ranks run, interpreted on modelled time up to the loss,
-// what the survivors have finished by then, and so what is not recomputed.
+// The loss of a rank, played without hardware: the program that the ranks run, on modelled time up to the loss, what the survivors
+// have finished by then, and so what is not computed again.
 #include <cstdio>
+#include <vector>
 
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "rheo/schedule/transform/lowering.hpp"
-#include "rheo/simulate/loss.hpp"
+#include "rheo/simulate/network/network_model.hpp"
+#include "rheo/simulate/played_step/play_step.hpp"
 
 using namespace rheo;
 
@@ -30,23 +32,27 @@ int main()
                              step_id{0},
                              attempt_id{0},
                              {0}};
-    std::printf("undisturbed, the step takes %.1f s\n", rehearse_step(step).end.count);
+    std::vector<network_level<>> const machine{{5, network_topology::full, {microseconds(20), {5e9}}}};
+    array_view<network_level<> const> const network{machine};
+    std::printf("undisturbed, the step takes %.1f s\n", play_step<contended_network>(step, network)->end.count);
 
-    constexpr recovery_times phases{
-        .detect = {0.2}, .revoke = {0.1}, .decide = {0.1}, .shrink = {0.1}, .link = {0}, .exchange = {0.1}, .plan = {0}, .copy = {0.5}, .merge = {0.1}};
+    constexpr auto detection = milliseconds(200);
     for (double const when : {2.5, 6.5, 9.5}) {
         modelled_loss const loss{rank_id{3}, {when}};
-        auto const after = rehearse_losses(step, array_view{&loss, 1}, phases);
-        std::printf("rank 3 is lost at %.1f s; %zu ranks continue at %.1f s as generation %d, with", when, after.survivors.size(), after.end.count,
-                    after.generation.value);
+        auto const played = play_step<contended_network>(step, network, {}, {array_view{&loss, 1}, loss.at + detection});
+        std::printf("rank 3 is lost at %.1f s; the others have left the step at %.1f s, with backwards of", when, played->end.count);
         int kept = 0;
-        for (auto const& f : after.finished) {
-            kept += f.microbatches.size();
+        for (auto const& row : played->rows) {
+            auto const& program = step.pipelines[at(row.pipeline)].program.rows[static_cast<std::size_t>(row.position)];
+            int backwards = 0;
+            for (std::size_t k = 0; k < row.done; ++k) {
+                backwards += program[k].kind == instruction_kind::backward ? 1 : 0;
+            }
+            if (row.rank != loss.rank) {
+                std::printf(" rank %d: %d,", row.rank.value, backwards);
+                kept += backwards;
+            }
         }
-        std::printf(" %d of 20 backwards kept:", kept);
-        for (auto const& f : after.finished) {
-            std::printf(" rank %d %d", f.rank.value, f.microbatches.size());
-        }
-        std::printf("\n");
+        std::printf(" %d of 20 kept\n", kept);
     }
 }

@@ -47,6 +47,7 @@
 #include "rheo/simulate/network/route.hpp"
 #include "rheo/simulate/plan_step.hpp"
 #include "rheo/simulate/played_step/play_step.hpp"
+#include "rheo/simulate/played_step/play_step_in_seconds.hpp"
 #include "rheo/simulate/played_step/played_step.hpp"
 #include "rheo/simulate/played_step/rank_step_times.hpp"
 #include "rheo/simulate/played_step/step_recorder.hpp"

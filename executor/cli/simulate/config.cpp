@@ -15,6 +15,7 @@
 #include "executor/cli/simulate/job_page.hpp"
 #include "executor/cli/simulate/job_picture.hpp"
 #include "executor/cli/simulate/job_report.hpp"
+#include "executor/cli/simulate/network_options.hpp"
 #include "executor/cli/simulate/simulate.hpp"
 #include "executor/cli/simulate/steps_shown.hpp"
 #include "executor/clocks/clock_request.hpp"
@@ -25,7 +26,6 @@
 #include "executor/records/record_files.hpp"
 #include "rheo/job/job_events_csv.hpp"
 #include "rheo/job/simulate_job.hpp"
-#include "rheo/simulate/network/network_model.hpp"
 #include "rheo/units/csv.hpp"
 #include "rheo/units/in_quotes.hpp"
 
@@ -97,7 +97,7 @@ described_job describe(simulate_options const& options)
         job.clocks = job_clocks{*measured, clock_request_of(config.power, *measured), config.power.straggler};
     }
     job.steps = options.steps > 0 ? options.steps : job.steps;
-    job.reduction = form_named(options.reduction);
+    job.reduction = reduction_named(options.reduction);
     if (auto const until = time_of_option(options.until_s, "--until"); until > whole_nanoseconds{}) {
         job.until = until;
     }
@@ -145,8 +145,7 @@ simulated_job simulated(described_job const& described, chosen_policy const& pol
         }
     };
     job_event_source const events{described.listed.events, described.random};
-    auto out = options.network == "free" ? simulate_job<free_network>(job, policy.policy, events, note, trace)
-                                         : simulate_job<contended_network>(job, policy.policy, events, note, trace);
+    auto out = on_network(options.network, [&](auto model) { return simulate_job<decltype(model)>(job, policy.policy, events, note, trace); });
     if (trace != nullptr && trace->is_too_large()) {
         throw exit_error{exit_code::usage, fmt::format("--steps-shown: these steps have more than {} events; expected fewer steps", trace->most())};
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/cli/simulate/job_of_config.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -16,12 +17,10 @@ cluster_model one_machine(int ranks)
     return {.device = {device}, .levels = {{"machine", {ranks, network_topology::full, link_between_ranks}}}, .different = {}, .storage = {}, .recovery = {}};
 }
 
-collective_form form_named(std::string const& name)
+step_reduction reduction_named(std::string const& name)
 {
-    return name == "ring"     ? collective_form::ring
-           : name == "tree"   ? collective_form::tree
-           : name == "direct" ? collective_form::direct
-                              : collective_form::slice_owner;
+    auto const found = std::find(step_reduction_names.begin(), step_reduction_names.end(), name);
+    return static_cast<step_reduction>(found - step_reduction_names.begin());
 }
 
 int named_ranks(run_config const& config)

@@ -176,7 +176,7 @@ std::string set_pipelines(run_config& config, point_shape const& shape, int devi
 
 }  // namespace
 
-grid_points::grid_points(sweep_grid grid, run_config config, std::optional<cluster_model> cluster, collective_form reduction)
+grid_points::grid_points(sweep_grid grid, run_config config, std::optional<cluster_model> cluster, step_reduction reduction)
     : grid_{std::move(grid)}, config_{std::move(config)}, cluster_{std::move(cluster)}, reduction_{reduction}
 {
     check_axes();

@@ -19,7 +19,7 @@ class grid_points {
 public:
     /// @param cluster none: processes of one machine
     /// @throws exit_error (usage) with the line of the grid: an unknown key or level, a value of the wrong kind
-    grid_points(sweep_grid grid, run_config config, std::optional<cluster_model> cluster, collective_form reduction);
+    grid_points(sweep_grid grid, run_config config, std::optional<cluster_model> cluster, step_reduction reduction);
 
     sweep_grid const& grid() const { return grid_; }
 
@@ -32,7 +32,7 @@ private:
     sweep_grid grid_;
     run_config config_;
     std::optional<cluster_model> cluster_;
-    collective_form reduction_;
+    step_reduction reduction_;
 };
 
 }  // namespace rheo::cli

@@ -28,7 +28,6 @@
 #include "executor/os/background_thread.hpp"
 #include "executor/records/record_files.hpp"
 #include "rheo/job/sweep_step.hpp"
-#include "rheo/simulate/network/network_model.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -52,13 +51,13 @@ std::string digest_of(std::vector<std::string> const& texts)
     return to_string(digest.value()).substr(0, 12);
 }
 
-swept_step step_at(grid_points const& points, std::int64_t point, sweep_rules rules, bool is_free)
+swept_step step_at(grid_points const& points, std::int64_t point, sweep_rules rules, std::string const& network)
 {
     auto const job = points.job_at(point);
     if (!job) {
         return {.why_not = job.error()};
     }
-    return is_free ? sweep_step<free_network>(*job, rules) : sweep_step<contended_network>(*job, rules);
+    return on_network(network, [&](auto model) { return sweep_step<decltype(model)>(*job, rules); });
 }
 
 /// The lines of consecutive points.
@@ -72,7 +71,7 @@ std::string lines_of(grid_points const& points, std::int64_t first, std::int64_t
         for (auto i = next++; i < count; i = next++) {
             auto const at = static_cast<std::size_t>(i);
             try {
-                lines[at] = csv_line(points.grid(), sweep, first + i, step_at(points, first + i, rules, options.network == "free"));
+                lines[at] = csv_line(points.grid(), sweep, first + i, step_at(points, first + i, rules, options.network));
             } catch (...) {
                 failed[at] = std::current_exception();
             }
@@ -145,7 +144,7 @@ int sweep(sweep_options const& given)
     auto const text = read_text_file(options.grid);
     auto const digest = digest_of({to_toml(config), cluster ? to_toml(*cluster) : "", text, options.network, options.reduction, options.no_binds ? "" : "binds",
                                    options.goodput ? "goodput" : ""});
-    grid_points const points{parse_grid(text, options.grid), std::move(config), std::move(cluster), form_named(options.reduction)};
+    grid_points const points{parse_grid(text, options.grid), std::move(config), std::move(cluster), reduction_named(options.reduction)};
     auto const& grid = points.grid();
     auto csv = begun_csv(options.csv, grid, digest);
     growing_file file{options.csv, csv};

@@ -58,13 +58,16 @@ public:
     cluster_steps(model_description const& model, planning_request const& request, cluster_model const& cluster)
         : model_{&model}, request_{&request}, cluster_{&cluster}, state_{state_of(model)}, units_{reduction_units(state_, layers())}
     {
-        kinds_.push_back({cluster.device.description, links_at(no_node), planned_layers(model, request)});
-        for (auto const& d : cluster.different) {
-            if (auto const links = links_at(d.first); kind_of(d.device.description, links) == kinds_.size()) {
-                bool const is_like_others = d.device.description == cluster.device.description;
-                kinds_.push_back({d.device.description, links, is_like_others ? kinds_.front().layers : layers_on(d.device.description)});
-            }
-        }
+        add_kinds();
+    }
+
+    /// Of the same model on another cluster. @pre as above
+    cluster_steps(cluster_steps const& like, planning_request const& request, cluster_model const& cluster) : cluster_steps{like}
+    {
+        request_ = &request;
+        cluster_ = &cluster;
+        kinds_.clear();
+        add_kinds();
     }
 
     /// The work of the plan from time 0 on: of a whole step, or of the rest of one. Cost: linear in its instructions.
@@ -72,12 +75,23 @@ public:
     modelled_step step_of(plan const& p, rank_slowness const& slow = {}) const
     {
         auto step = computations_of(p, units_, slow);
-        for (auto const& pipeline : p.pipelines) {
-            step.update = std::max(step.update, update_time(pipeline));
-        }
+        step.update = update_time(p);
         for (auto const& unit : units_) {
             step.sums.push_back({sum_bytes(unit, state_, request_->policy).count / largest_group(p)});  // the members of a group sum their shards
         }
+        return step;
+    }
+
+    /// The step of the same plan, which was made for another cluster, on this one.
+    modelled_step repriced(modelled_step step, plan const& p) const
+    {
+        auto const most = largest_group(p);
+        std::map<priced_on, stage_prices> even;
+        for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
+            step.pipelines[i].costs = costs_of(p, i, step.pipelines[i].program, most, even, {});
+        }
+        step.decide = vote_time(step);
+        step.update = update_time(p);
         return step;
     }
 
@@ -125,6 +139,17 @@ private:
 
         friend constexpr auto operator<=>(priced_on, priced_on) = default;
     };
+
+    void add_kinds()
+    {
+        kinds_.push_back({cluster_->device.description, links_at(no_node), planned_layers(*model_, *request_)});
+        for (auto const& d : cluster_->different) {
+            if (auto const links = links_at(d.first); kind_of(d.device.description, links) == kinds_.size()) {
+                bool const is_like_others = d.device.description == cluster_->device.description;
+                kinds_.push_back({d.device.description, links, is_like_others ? kinds_.front().layers : layers_on(d.device.description)});
+            }
+        }
+    }
 
     /// Inside a node and outermost.
     node_links links_at(std::int32_t node) const { return {link_of(*cluster_, 0, node), link_of(*cluster_, cluster_->levels.size() - 1, node)}; }
@@ -226,6 +251,15 @@ private:
         auto const& planned = kinds_[on.kind].layers;
         auto even = with_group_prices(planned, *model_, request, most);
         return make_stage_prices(detail::own_layers(p, i, std::move(even), planned, *model_, request), request.machine.between_nodes, most);
+    }
+
+    seconds update_time(plan const& p) const
+    {
+        seconds longest{};
+        for (auto const& pipeline : p.pipelines) {
+            longest = std::max(longest, update_time(pipeline));
+        }
+        return longest;
     }
 
     /// Reads and writes the state of the fullest rank.

@@ -15,7 +15,7 @@
 #include "rheo/model/model.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"
-#include "rheo/simulate/collectives/collective.hpp"
+#include "rheo/simulate/played_step/played_step.hpp"
 #include "rheo/simulate/played_step/rank_step_times.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
@@ -35,7 +35,7 @@ struct job_description {
     std::optional<job_clocks> clocks{};         ///< none: clocks are left alone, and devices draw what the cluster says
     whole_nanoseconds until = latest_job_time;  ///< when it ends at the latest
     bool begins_with_ranks = true;              ///< else all ranks come by events
-    collective_form reduction = collective_form::slice_owner;
+    step_reduction reduction = step_reduction::slice_owner;
 };
 
 /// What the rank's device draws while it waits.

@@ -21,7 +21,7 @@
 #include "rheo/simulate/cluster/cluster_links.hpp"
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/simulate/network/rank_links.hpp"
-#include "rheo/simulate/played_step/play_step.hpp"
+#include "rheo/simulate/played_step/play_step_in_seconds.hpp"
 #include "rheo/simulate/step.hpp"
 #include "rheo/units/result.hpp"
 
@@ -33,16 +33,22 @@ namespace detail {
 template <class Model>
 class swept_steps {
 public:
+    using link = typename Model::link;
+
     /// @pre the job outlives it
     explicit swept_steps(job_description const& job)
-        : steps_{job.model, job.request, job.cluster}, levels_{network_of(job.cluster)}, links_{links_of<modelled_link>(job.cluster)}
+        : steps_{job.model, job.request, job.cluster}, levels_{network_of<link>(job.cluster)}, links_{links_of<link>(job.cluster)}
     {
         rules_.reduction = job.reduction;
         rules_.sum_bytes = static_cast<int>(size_of(job.request.policy.accumulate));
         rules_.most_exact_holders = 1;
     }
 
+    /// Of the same job with other rates. @pre the job outlives it
+    swept_steps(swept_steps const& like, job_description const& job) : swept_steps{like} { steps_ = cluster_steps<>{like.steps_, job.request, job.cluster}; }
+
     modelled_step step_of(plan const& p) const { return steps_.step_of(p); }
+    modelled_step repriced(modelled_step const& step, plan const& p) const { return steps_.repriced(step, p); }
 
     result<played_step<>> play(modelled_step const& step) const { return play_on(step, levels_, links_); }
 
@@ -52,27 +58,28 @@ public:
         auto levels = levels_;
         levels[level].link = slowed_link(levels[level].link, 0.5);
         auto links = links_;
-        for (rank_id rank{0}; links && rank.value < ranks_of(array_view<network_level<> const>{levels}); ++rank) {
+        for (rank_id rank{0}; links && rank.value < ranks_of(array_view<network_level<link> const>{levels}); ++rank) {
             (*links)(level, rank) = slowed_link((*links)(level, rank), 0.5);
         }
         return time_of(play_on(step, levels, links));
     }
 
-    std::optional<seconds> time_of(plan const& p) const { return time_of(play(step_of(p))); }
+    std::optional<seconds> time_of(modelled_step const& step) const { return time_of(play(step)); }
+    std::optional<seconds> time_of(plan const& p) const { return time_of(step_of(p)); }
 
 private:
-    result<played_step<>> play_on(modelled_step const& step, std::vector<network_level<>> const& levels, std::optional<rank_links<>> const& links) const
+    result<played_step<>> play_on(modelled_step const& step, std::vector<network_level<link>> const& levels, std::optional<rank_links<link>> const& links) const
     {
         auto rules = rules_;
         rules.links = links ? &*links : nullptr;
-        return play_step<Model>(step, array_view<network_level<> const>{levels}, rules);
+        return play_step_in_seconds<Model>(step, array_view<network_level<link> const>{levels}, rules);
     }
 
     static std::optional<seconds> time_of(result<played_step<>> const& played) { return played ? std::optional{played->end} : std::nullopt; }
 
     cluster_steps<> steps_;
-    std::vector<network_level<>> levels_;
-    std::optional<rank_links<>> links_;  ///< of ranks, where they differ
+    std::vector<network_level<link>> levels_;
+    std::optional<rank_links<link>> links_;  ///< of ranks, where they differ
     step_rules<Model> rules_;
 };
 
@@ -136,6 +143,22 @@ private:
     std::string name_ = "latency";
 };
 
+/// What a step cannot be shorter than with these costs in place of those that it was played with: each part of it takes at least so much of what it took.
+inline seconds least_time(seconds played, modelled_step const& before, modelled_step const& now)
+{
+    double least = 1.0;
+    for (std::size_t p = 0; p < now.pipelines.size(); ++p) {
+        for (std::size_t s = 0; s < now.pipelines[p].costs.size(); ++s) {
+            auto const& a = before.pipelines[p].costs[s];
+            auto const& b = now.pipelines[p].costs[s];
+            for (auto const part : {&stage_cost::forward, &stage_cost::backward, &stage_cost::input_gradient, &stage_cost::weight_gradient}) {
+                least = a.*part > seconds{} ? std::min(least, b.*part / a.*part) : least;
+            }
+        }
+    }
+    return (played - before.update) * least + now.update;
+}
+
 /// What a step cannot be shorter than, by links or microbatches: what its busiest rank computes.
 inline seconds most_computing(played_step<> const& played)
 {
@@ -153,12 +176,16 @@ std::string what_binds(job_description const& job, plan const& p, swept_steps<Mo
 {
     binding_search<> search{played.end};
     auto const least = most_computing(played);
-    auto const quicker = [&](auto const& change) {
+    auto const add_device = [&](std::string name, auto const& change) {
         auto const other = with_devices(job, change);
-        return swept_steps<Model>{other}.time_of(p);
+        swept_steps<Model> const quicker{steps, other};
+        auto const step = quicker.repriced(now, p);
+        if (search.can_be(least_time(played.end, now, step))) {
+            search.add(std::move(name), quicker.time_of(step));
+        }
     };
-    search.add("compute", quicker([](device_description& d) { d.compute = d.compute * 2.0; }));
-    search.add("memory traffic", quicker([](device_description& d) { d.traffic = d.traffic * 2.0; }));
+    add_device("compute", [](device_description& d) { d.compute = d.compute * 2.0; });
+    add_device("memory traffic", [](device_description& d) { d.traffic = d.traffic * 2.0; });
     for (std::size_t l = 0; l < job.cluster.levels.size(); ++l) {
         if (job.cluster.levels[l].network.members > 1 && search.can_be(least)) {
             search.add("links of " + job.cluster.levels[l].name, steps.time_with_quicker(l, now));
@@ -206,7 +233,7 @@ std::optional<double> goodput_of(job_description job, seconds step)
 
 }  // namespace detail
 
-/// Plans the job and plays a step of it. @tparam Model contended_network or free_network
+/// Plans the job and plays a step of it. @tparam Model of the network (network_model.hpp)
 /// Cost: a plan and a step; with what binds it, a step more for each thing; with goodput, a simulated loss more.
 template <class Model>
 swept_step sweep_step(job_description const& job, sweep_rules rules = {})

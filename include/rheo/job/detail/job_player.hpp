@@ -68,6 +68,7 @@ public:
 
 private:
     using state = job_state<Model>;
+    using ready_part = typename plan_steps<Model>::ready_part;
     using state::begin_again;
     using state::checkpoint_;
     using state::failure_;
@@ -140,10 +141,10 @@ private:
         }
     }
 
-    void show(step_part const& part, whole_nanoseconds begin) { tracer_.part(part, steps_.events_of(part, true), step_, begin); }
+    void show(ready_part const& part, whole_nanoseconds begin) { tracer_.part(part, steps_.events_of(part, true), step_, begin); }
 
     /// A part that began now, up to its losses. @param stops whether survivors don't finish what they compute
-    void show_broken(step_part const& part, whole_nanoseconds heard, bool stops)
+    void show_broken(ready_part const& part, whole_nanoseconds heard, bool stops)
     {
         if (tracer_.shows(step_)) {
             auto events = steps_.events_to_losses(part, members_.lost(), ledger_.now(), heard);
@@ -166,7 +167,7 @@ private:
     }
 
     /// Members are lost in a part of a step that began now. @param first when the first of them is
-    void lose(step_part const& part, whole_nanoseconds first)
+    void lose(ready_part const& part, whole_nanoseconds first)
     {
         auto const begin = ledger_.now();
         auto const heard = first + in_time(times_.detection(), "detection");

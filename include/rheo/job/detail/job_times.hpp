@@ -19,6 +19,7 @@
 #include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/cluster/recovery_times.hpp"
 #include "rheo/simulate/network/message_network.hpp"
+#include "rheo/simulate/network/model_time.hpp"
 #include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/tensor/collection.hpp"
 #include "rheo/tensor/dtype.hpp"
@@ -46,7 +47,7 @@ seconds rounds_time(std::vector<network_level<typename Model::link>> const& leve
         }
         seconds last{};
         while (auto const arrived = network.next()) {
-            last = arrived->at;
+            last = in_seconds(arrived->at);
         }
         sum += last;
     }
@@ -100,7 +101,7 @@ class change_times {
 public:
     explicit change_times(job_description const& job)
         : cluster_{&job.cluster},
-          levels_{network_of(job.cluster)},
+          levels_{network_of<typename Model::link>(job.cluster)},
           storage_{job.cluster.storage},
           phases_{job.cluster.recovery.value_or(recovery_times{})},
           state_{state_bytes_of(job)}
@@ -155,7 +156,7 @@ private:
     }
 
     cluster_model const* cluster_;
-    std::vector<network_level<>> levels_;
+    std::vector<network_level<typename Model::link>> levels_;
     std::optional<cluster_storage> storage_;
     recovery_times phases_;
     bytes state_;

@@ -23,7 +23,7 @@
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/simulate/network/rank_links.hpp"
-#include "rheo/simulate/played_step/play_step.hpp"
+#include "rheo/simulate/played_step/play_step_in_seconds.hpp"
 #include "rheo/simulate/played_step/step_recorder.hpp"
 #include "rheo/units/result.hpp"
 
@@ -43,21 +43,29 @@ inline rank_step_times<> times_of_survivors(played_step<> const& played)
     return sum;
 }
 
-/// Work of a plan, ready to be played.
+/// Work of a plan.
 struct step_part {
     plan of;
     modelled_step step;
-    std::optional<rank_links<>> links;      ///< of ranks, where they differ
     std::optional<clocked_work> clocked{};  ///< where the job has clocks
     std::string error{};                    ///< why it has none
     salvage_plan const* only = nullptr;     ///< what is missing, of the rest of a step; none: a whole one
+};
+
+/// The same, ready to be played. @tparam Link of the network
+template <class Link>
+struct linked_part : step_part {
+    std::optional<rank_links<Link>> links;  ///< of ranks, where they differ
 };
 
 /// @tparam Model of the network
 template <class Model>
 class plan_steps {
 public:
-    explicit plan_steps(job_description const& job) : job_{&job}, levels_{network_of(job.cluster)}, steps_{job.model, job.request, job.cluster}
+    using link = typename Model::link;
+    using ready_part = linked_part<link>;
+
+    explicit plan_steps(job_description const& job) : job_{&job}, levels_{network_of<link>(job.cluster)}, steps_{job.model, job.request, job.cluster}
     {
         if (job.clocks) {
             clocks_.emplace(*job.clocks);
@@ -67,24 +75,24 @@ public:
     }
 
     /// The whole step of pipelines in force.
-    step_part whole(membership_plan const& in_force, rank_slowness const& slow) { return whole(plan_of_step(in_force), slow); }
+    ready_part whole(membership_plan const& in_force, rank_slowness const& slow) { return whole(plan_of_step(in_force), slow); }
 
-    step_part whole(plan p, rank_slowness const& slow)
+    ready_part whole(plan p, rank_slowness const& slow)
     {
         auto step = steps_.step_of(p, slow);
-        step_part part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
+        ready_part part{{std::move(p), std::move(step)}, links_of<link>(job_->cluster, slow.links)};
         add_clocks(part, part.of, true, slow);
         return part;
     }
 
     /// What is left of a step. @pre `in_force` outlives it
-    step_part rest(membership_plan const& in_force, rank_slowness const& slow)
+    ready_part rest(membership_plan const& in_force, rank_slowness const& slow)
     {
         auto const whole = plan_of_step(in_force);
         auto p = whole;
         p.work = in_force.salvage.work;
         auto step = steps_.step_of(p, slow);
-        step_part part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links), {}, {}, &in_force.salvage};
+        ready_part part{{std::move(p), std::move(step), {}, {}, &in_force.salvage}, links_of<link>(job_->cluster, slow.links)};
         add_clocks(part, whole, false, slow);
         return part;
     }
@@ -102,37 +110,37 @@ public:
     }
 
     /// The evaluation of pipelines in force.
-    step_part evaluation(membership_plan const& in_force, rank_slowness const& slow) { return evaluation(plan_of_step(in_force), slow); }
+    ready_part evaluation(membership_plan const& in_force, rank_slowness const& slow) { return evaluation(plan_of_step(in_force), slow); }
 
     /// The events of a part that nothing disturbs, from its begin on. @param is_step whether ranks vote and update at its end
-    std::vector<trace_event> events_of(step_part const& part, bool is_step) const
+    std::vector<trace_event> events_of(ready_part const& part, bool is_step) const
     {
         step_recorder recorder{part.step, part.clocked ? &part.clocked->energies : nullptr};
-        auto const played = play_step<Model>(part.step, array_view{levels_}, rules_for(part), {}, recorder);
+        auto const played = play_step_in_seconds<Model>(part.step, array_view<network_level<link> const>{levels_}, rules_for(part), {}, recorder);
         if (played && is_step) {
             recorder.end(*played);
         }
         return recorder.take();
     }
 
-    result<played_plan> account_of_part(step_part const& part) const
+    result<played_plan> account_of_part(ready_part const& part) const
     {
         if (!part.error.empty()) {
             return failure{part.error};
         }
-        auto const played = play_step<Model>(part.step, array_view{levels_}, rules_for(part));
+        auto const played = play_step_in_seconds<Model>(part.step, array_view<network_level<link> const>{levels_}, rules_for(part));
         return played ? account_of(part.of, *played, *job_, part.clocked ? &*part.clocked : nullptr) : failure{played.error()};
     }
 
     /// @param begin of the part  @param heard when survivors hear of the losses
-    result<played_step<>> play_to_losses(step_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin, whole_nanoseconds heard) const
+    result<played_step<>> play_to_losses(ready_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin, whole_nanoseconds heard) const
     {
         return play_to_losses(part, lost, begin, heard, no_step_observer{});
     }
 
     /// The same, seen by an observer.
     template <class Observer>
-    result<played_step<>> play_to_losses(step_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin, whole_nanoseconds heard,
+    result<played_step<>> play_to_losses(ready_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin, whole_nanoseconds heard,
                                          Observer&& observer) const
     {
         auto const since_begin = [&](whole_nanoseconds time) { return nanoseconds(static_cast<double>((time - begin).count)); };
@@ -140,11 +148,13 @@ public:
         for (auto const& [rank, at] : lost) {
             losses.push_back({rank, since_begin(at)});
         }
-        return play_step<Model>(part.step, array_view{levels_}, rules_for(part), {array_view{losses}, since_begin(heard)}, observer);
+        return play_step_in_seconds<Model>(part.step, array_view<network_level<link> const>{levels_}, rules_for(part), {array_view{losses}, since_begin(heard)},
+                                           observer);
     }
 
     /// The events of a part up to its losses.
-    std::vector<trace_event> events_to_losses(step_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin, whole_nanoseconds heard) const
+    std::vector<trace_event> events_to_losses(ready_part const& part, std::vector<lost_rank> const& lost, whole_nanoseconds begin,
+                                              whole_nanoseconds heard) const
     {
         step_recorder recorder{part.step, part.clocked ? &part.clocked->energies : nullptr};
         (void)play_to_losses(part, lost, begin, heard, recorder);
@@ -152,7 +162,7 @@ public:
     }
 
     /// What computations of a broken part that ended have drawn.
-    joules drawn_in(step_part const& part, played_step<> const& played) const
+    joules drawn_in(ready_part const& part, played_step<> const& played) const
     {
         return part.clocked ? drawn_by(*part.clocked, played) : job_->cluster.device.computing * times_of_survivors(played).computing;
     }
@@ -167,16 +177,16 @@ private:
         played_plan account;
     };
 
-    step_part evaluation(plan p, rank_slowness const& slow)
+    ready_part evaluation(plan p, rank_slowness const& slow)
     {
         auto step = steps_.evaluation_of(p, job_->eval_microbatches, slow);
-        step_part part{std::move(p), std::move(step), links_of<modelled_link>(job_->cluster, slow.links)};
+        ready_part part{{std::move(p), std::move(step)}, links_of<link>(job_->cluster, slow.links)};
         add_clocks(part, part.of, false, slow);
         return part;
     }
 
     /// @param whole plan of a step
-    void add_clocks(step_part& part, plan const& whole, bool is_whole, rank_slowness const& slow)
+    void add_clocks(ready_part& part, plan const& whole, bool is_whole, rank_slowness const& slow)
     {
         if (clocks_) {
             auto work = clocks_->work_of(whole, part.step, is_whole, slow.computing);
@@ -202,7 +212,7 @@ private:
         return account;
     }
 
-    step_rules<Model> rules_for(step_part const& part) const
+    step_rules<Model> rules_for(ready_part const& part) const
     {
         auto rules = rules_;
         rules.links = part.links ? &*part.links : nullptr;
@@ -224,7 +234,7 @@ private:
     }
 
     job_description const* job_;
-    std::vector<network_level<>> levels_;
+    std::vector<network_level<link>> levels_;
     cluster_steps<> steps_;
     step_rules<Model> rules_;
     std::optional<plan_clock_choices<>> clocks_;

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Seconds as the time of a network model.
+// Seconds as the time of a network model, and back.
 
 #include <limits>
 #include <type_traits>
@@ -26,6 +26,10 @@ typename Model::time model_time(seconds time)
         return time;
     }
 }
+
+constexpr seconds in_seconds(seconds time) { return time; }
+/// Exact up to 2^53 ns, 104 days.
+constexpr seconds in_seconds(whole_nanoseconds time) { return nanoseconds(static_cast<double>(time.count)); }
 
 /// Later than all that happens.
 template <class Model>

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "rheo/simulate/collectives/message_order.hpp"
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/simulate/played_step/detail/step_player.hpp"
 #include "rheo/simulate/played_step/played_step.hpp"
@@ -28,13 +27,10 @@ struct no_step_observer {
 
 /// Why the step cannot be played; empty when it can.
 template <class Model>
-std::string step_fault(modelled_step const& step, array_view<network_level<typename Model::link> const> levels, step_rules<Model> const& rules)
+std::string step_fault(modelled_step const& step, array_view<network_level<typename Model::link> const> levels)
 {
     if (auto fault = network_fault(levels); !fault.empty()) {
         return fault;
-    }
-    if (!has_form(collective::all_reduce, rules.reduction) || rules.reduction == collective_form::halving_doubling) {
-        return "reductions of a step are played as ring, tree, direct or slice_owner, not as " + std::string{name_of(rules.reduction)};
     }
     for (auto const& pipeline : step.pipelines) {
         expects(pipeline.ranks.size() == pipeline.program.rows.size(), "a played pipeline needs a rank for every row");
@@ -50,18 +46,29 @@ std::string step_fault(modelled_step const& step, array_view<network_level<typen
 
 /// Plays one attempt of a step, to its end or to where its losses lead. Costs of sends and reductions in the step are not looked at: the network says what
 /// they take. Rank r is device r. Cost: a few events of log cost for each computation, message and message of a reduction.
+/// Blocks of pipelines that are alike are played once, unless an observer wants to see them (detail/folded_step.hpp).
 /// @param observer is called with each instruction that has ended: (row, place in its program, begin, end); of messages too, if it sees_messages
 /// as step_recorder.hpp
 template <class Model, class Observer>
 result<played_step<typename Model::time>> play_step(modelled_step const& step, array_view<network_level<typename Model::link> const> levels,
                                                     step_rules<Model> const& rules, step_losses const& losses, Observer&& observer)
 {
-    if (auto fault = step_fault<Model>(step, levels, rules); !fault.empty()) {
+    if (auto fault = step_fault<Model>(step, levels); !fault.empty()) {
         return failure{std::move(fault)};
+    }
+    constexpr auto hangs = "the step hangs: a rank waits for a message or a reduction that never comes";
+    if constexpr (std::is_same_v<std::remove_cvref_t<Observer>, no_step_observer>) {
+        bool const may_be_alike = losses.losses.empty() && rules.times == nullptr && rules.links == nullptr && !rules.each_pipeline;
+        auto const fold = may_be_alike ? detail::fold_of(step, levels) : std::nullopt;
+        if (fold && detail::has_alike_reductions(step, *fold, rules)) {
+            auto const block = detail::first_block(step, *fold);
+            detail::step_player<Model, std::remove_reference_t<Observer>> player{block, levels, rules, losses, observer, *fold};
+            return player.play() ? result<played_step<typename Model::time>>{detail::unfolded(player.result(), *fold)} : failure{hangs};
+        }
     }
     detail::step_player<Model, std::remove_reference_t<Observer>> player{step, levels, rules, losses, observer};
     if (!player.play()) {
-        return failure{"the step hangs: a rank waits for a message or a reduction that never comes"};
+        return failure{hangs};
     }
     return player.result();
 }

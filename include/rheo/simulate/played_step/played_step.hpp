@@ -3,11 +3,12 @@
 
 // What playing a step on a network gives: how far each rank came, when it was through, and where its time went.
 
+#include <array>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
-#include "rheo/simulate/collectives/collective.hpp"
 #include "rheo/simulate/loss.hpp"
 #include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/simulate/played_step/rank_step_times.hpp"
@@ -17,14 +18,30 @@
 
 namespace rheo::inline v0 {
 
+/// How the holders of a unit sum it.
+enum class step_reduction : unsigned char {
+    slice_owner,  ///< what the executor does: integers straight to the owner of each slice, values back
+    node_first,   ///< the same in each node, and then between nodes by slices
+    ring,
+    tree,
+    direct,
+};
+
+/// The names in options.
+inline constexpr std::array<std::string_view, 5> step_reduction_names{"slice-owner", "node-first", "ring", "tree", "direct"};
+
+constexpr std::string_view name_of(step_reduction reduction) { return step_reduction_names[static_cast<std::size_t>(reduction)]; }
+
 /// How steps are played. @tparam Model of the network (network_model.hpp)
 template <class Model>
 struct step_rules {
-    collective_form reduction = collective_form::slice_owner;  ///< what the executor does
-    int sum_bytes = 8;                                         ///< of an element of sums, on the way to its owner
-    std::optional<typename Model::rate> memory{};              ///< at which what came is added; none: in no time
-    /// Above so many holders the messages of a rank in each half of a slice_owner or direct reduction are played as one.
+    step_reduction reduction = step_reduction::slice_owner;
+    int sum_bytes = 8;  ///< of an element of sums, on the way to its owner
+    /// At which what came is added; none: in no time. Sums node first, and those of more than `most_exact_holders`, are added in no time.
+    std::optional<typename Model::rate> memory{};
+    /// Above so many holders what a rank sends in a round of slice_owner, node_first or direct is one message for each level of the network.
     int most_exact_holders = 64;
+    bool each_pipeline = false;  ///< also those that are alike: else one stands for them
     /// Row of all pipelines -> place in its program -> time of a computation that does not take that of its stage; it outlives the step. None: all do.
     std::vector<std::vector<seconds>> const* times = nullptr;
     /// Links of ranks that are not those of their levels; they outlive the step. None: all are.

@@ -140,8 +140,12 @@ TEST_CASE("simulate_config_command: networks and reductions are chosen")
     temporary_folder const folder;
     write_job(folder);
     auto const alone = simulated(folder, "--network free --steps 2")[0].at("end_ns").get<std::int64_t>();
-    CHECK(alone <= simulated(folder, "--steps 2")[0].at("end_ns"));
-    for (auto const* const form : {"slice-owner", "ring", "tree", "direct"}) {
+    auto const shared = simulated(folder, "--steps 2 --faults faults.csv")[0];
+    CHECK(alone <= shared.at("end_ns"));
+    auto const whole = simulated(folder, "--network integer-ns --steps 2 --faults faults.csv")[0];
+    CHECK(whole.at("end_ns").get<double>() == Approx(shared.at("end_ns").get<double>()).epsilon(0.05));
+    CHECK(whole.at("end_ns") != shared.at("end_ns"));
+    for (auto const* const form : {"slice-owner", "node-first", "ring", "tree", "direct"}) {
         CHECK(simulated(folder, std::string{"--steps 2 --reduction "} + form)[0].at("good_ns") > 0);
     }
     auto const here = run_rheo(folder, "simulate job.toml --steps 1");
@@ -233,12 +237,12 @@ TEST_CASE("simulate_config_command: each refusal is a sentence")
     CHECK(refused(folder, job + "--ranks 7 --set plan.pipelines=[2,2,3]", 3) ==
           "rheo: job.toml: the job has 7 ranks, the cluster 6 devices; expected a device for each rank, and at least one\n");
     std::string const help = "; rheo --help and rheo train --help say what there is\n";
-    CHECK(refused(folder, job + "--network integer-ns") ==
-          "rheo: --network: integer-ns has times in whole nanoseconds, computations of a step take fractions of them; expected contended or free" + help);
     CHECK(refused(folder, job + "--network nccl") ==
-          "rheo: --network: nccl has times of all-reduces, none of the messages between stages; expected contended or free" + help);
+          "rheo: --network: nccl reckons with graphics cards, processors and channels, which no cluster.toml describes, and has no messages; expected "
+          "contended, free or integer-ns" +
+              help);
     CHECK(refused(folder, job + "--network fitted") ==
-          "rheo: --network: links are fitted by the cluster, where a level has measured = FILE; expected contended or free" + help);
-    CHECK(refused(folder, job + "--network token-ring") == "rheo: --network: there is no network token-ring; expected contended or free" + help);
+          "rheo: --network: links are fitted by the cluster, where a level has measured = FILE; expected contended, free or integer-ns" + help);
+    CHECK(refused(folder, job + "--network token-ring") == "rheo: --network: there is no network token-ring; expected contended, free or integer-ns" + help);
     CHECK(refused(folder, "none.toml").find("none.toml") != std::string::npos);
 }

@@ -122,10 +122,10 @@ TEST_CASE("execution_played: an export takes the rehearsal's time")
             auto const shared = played<contended_network>(step, sizes, ranks);
             CHECK(shared.count >= free.count * (1 - 1e-9));
             std::vector<network_level<>> const levels{{ranks, network_topology::full, link_of_all}};
-            auto const directly = play_step<free_network>(modelled, array_view<network_level<> const>{levels}, {.reduction = collective_form::ring});
+            auto const directly = play_step<free_network>(modelled, array_view<network_level<> const>{levels}, {.reduction = step_reduction::ring});
             REQUIRE(directly.error() == "");
             CHECK(std::abs(directly->end.count - free.count) <= 1e-9 * free.count);
-            auto const contended = play_step<contended_network>(modelled, array_view<network_level<> const>{levels}, {.reduction = collective_form::ring});
+            auto const contended = play_step<contended_network>(modelled, array_view<network_level<> const>{levels}, {.reduction = step_reduction::ring});
             REQUIRE(contended.error() == "");
             CHECK(std::abs(contended->end.count - shared.count) <= 1e-9 * shared.count);
             ++tried;

@@ -72,9 +72,17 @@ class step_player {
 public:
     using time = typename Model::time;
     using level = network_level<typename Model::link>;
+    using network = message_network<Model, step_note>;
 
-    step_player(modelled_step const& step, array_view<level const> levels, step_rules<Model> const& rules, step_losses const& losses, Observer& observer)
-        : step_{&step}, network_{levels, rules.links}, times_{rules.times}, slots_{step.pipelines}, sums_{step, levels, rules}, observer_{&observer}
+    /// @param step the first block of `fold`
+    step_player(modelled_step const& step, array_view<level const> levels, step_rules<Model> const& rules, step_losses const& losses, Observer& observer,
+                step_fold const& fold = {})
+        : step_{&step},
+          network_{fold.periods.empty() ? network{levels, rules.links} : network{levels, array_view<std::int32_t const>{fold.periods}}},
+          times_{rules.times},
+          slots_{step.pipelines},
+          sums_{step, levels, rules, fold},
+          observer_{&observer}
     {
         for (std::size_t p = 0; p < step.pipelines.size(); ++p) {
             first_row_.push_back(rows_.size());
@@ -159,6 +167,8 @@ private:
     };
 
     time now() const { return network_.now(); }
+
+    bool is_gone(std::uint32_t r) const { return rows_[r].is_lost && rows_[r].stop < now(); }
 
     /// Advances a row as far as it can.
     void advance(std::uint32_t r)
@@ -288,6 +298,9 @@ private:
         switch (note.kind) {
         case step_event::computed: end_computation(note.subject); break;
         case step_event::arrives:
+            if (is_gone(note.row)) {
+                break;  // it arrives nowhere
+            }
             slots_[note.subject].arrived = true;
             if constexpr (observes_messages<Observer>) {
                 observer_->arrives(note.subject, slots_[note.subject].entered, now());
@@ -302,7 +315,7 @@ private:
     {
         auto& row = rows_[r];
         --computing_;
-        if (row.is_lost && row.stop < now()) {
+        if (is_gone(r)) {
             return;  // it never ended
         }
         row.times.computing += now() - row.since;
@@ -315,7 +328,7 @@ private:
     }
 
     modelled_step const* step_;
-    message_network<Model, step_note> network_;
+    network network_;
     std::vector<std::vector<seconds>> const* times_;
     message_slots<time> slots_;
     unit_sums<Model> sums_;

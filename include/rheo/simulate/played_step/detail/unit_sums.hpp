@@ -12,7 +12,9 @@
 #include "rheo/schedule/core/instruction.hpp"
 #include "rheo/simulate/collectives/detail/collective_play.hpp"
 #include "rheo/simulate/network/message_network.hpp"
-#include "rheo/simulate/played_step/detail/exchange_in_halves.hpp"
+#include "rheo/simulate/played_step/detail/exchange_in_rounds.hpp"
+#include "rheo/simulate/played_step/detail/folded_step.hpp"
+#include "rheo/simulate/played_step/detail/reduction_rounds.hpp"
 #include "rheo/simulate/played_step/detail/unit_wire.hpp"
 #include "rheo/simulate/played_step/played_step.hpp"
 #include "rheo/simulate/step.hpp"
@@ -35,7 +37,8 @@ public:
         rank_id member;
     };
 
-    unit_sums(modelled_step const& step, array_view<network_level<typename Model::link> const> levels, step_rules<Model> const& rules)
+    /// @param step the first block of `fold`
+    unit_sums(modelled_step const& step, array_view<network_level<typename Model::link> const> levels, step_rules<Model> const& rules, step_fold const& fold)
         : rules_{rules}, levels_{levels}
     {
         std::uint32_t row = 0;
@@ -52,6 +55,11 @@ public:
         for (std::size_t u = 0; u < units_.size(); ++u) {
             units_[u].size = u < step.sums.size() ? step.sums[u] : bytes{};
             units_[u].missing = units_[u].rows.size();
+            for (std::int32_t block = 1; block < fold.blocks; ++block) {
+                for (std::size_t m = 0; m < units_[u].rows.size(); ++m) {
+                    units_[u].ranks.push_back(rank_id{units_[u].ranks[m].value + block * fold.ranks});
+                }
+            }
         }
     }
 
@@ -64,15 +72,15 @@ public:
         if (--u.missing == 0) {
             u.last_post = carrier.now();
         }
-        if (u.rows.size() == 1) {
+        if (u.ranks.size() == 1) {
             u.through[at(member)] = 1;
             return;
         }
-        if (u.rows.size() > static_cast<std::size_t>(rules_.most_exact_holders) && goes_in_halves()) {
-            if (!u.halves) {
-                u.halves = std::make_unique<exchange_in_halves<Model>>(wire_of(carrier, unit), levels_, u.ranks, u.size, values_of(u.size));
+        if (goes_in_rounds(u)) {
+            if (!u.rounds) {
+                u.rounds = std::make_unique<exchange_in_rounds<Model>>(wire_of(carrier, unit), u.rows.size(), rounds_of(u));
             }
-            u.halves->begin(member, ender_of(u, through));
+            u.rounds->begin(member, ender_of(u, through));
             return;
         }
         if (!u.exact) {
@@ -86,8 +94,8 @@ public:
     void happen(step_note const& note, Through const& through)
     {
         auto& u = units_[note.subject];
-        if (u.halves) {
-            u.halves->happen(note.inner, ender_of(u, through));
+        if (u.rounds) {
+            u.rounds->happen(note.inner, ender_of(u, through));
         } else if (u.exact->happen(note.inner)) {
             ender_of(u, through)(note.inner.rank);
         }
@@ -98,14 +106,14 @@ public:
 
 private:
     struct unit_state {
-        std::vector<std::uint32_t> rows;  ///< by member
-        std::vector<rank_id> ranks;
+        std::vector<std::uint32_t> rows;  ///< by member that is played
+        std::vector<rank_id> ranks;       ///< by member
         std::vector<char> through;
         std::size_t missing = 0;  ///< posts
         time last_post{};
         bytes size{};
         std::unique_ptr<collective_play<Model, unit_wire<Model>>> exact;
-        std::unique_ptr<exchange_in_halves<Model>> halves;
+        std::unique_ptr<exchange_in_rounds<Model>> rounds;
     };
 
     void join(std::uint32_t row, rank_id rank, std::size_t unit)
@@ -139,17 +147,47 @@ private:
         return {-1};
     }
 
-    bool goes_in_halves() const { return rules_.reduction == collective_form::slice_owner || rules_.reduction == collective_form::direct; }
+    exchange_detail detail_of(unit_state const& u) const
+    {
+        return u.ranks.size() > static_cast<std::size_t>(rules_.most_exact_holders) ? exchange_detail::joined : exchange_detail::each;
+    }
 
-    /// What goes back of the sums of an exact reduction: floats; else as much as comes.
-    bytes values_of(bytes sums) const { return rules_.reduction == collective_form::slice_owner ? bytes{sums.count / rules_.sum_bytes * 4} : sums; }
+    bool goes_in_rounds(unit_state const& u) const
+    {
+        bool const goes_direct = rules_.reduction == step_reduction::slice_owner || rules_.reduction == step_reduction::direct;
+        return rules_.reduction == step_reduction::node_first || (goes_direct && detail_of(u) == exchange_detail::joined);
+    }
+
+    std::vector<exchange_round> rounds_of(unit_state const& u)
+    {
+        auto const values = rules_.reduction == step_reduction::direct ? rules_.sum_bytes : 4;  // floats, where sums are of integers
+        reduced_unit const unit{u.size.count / rules_.sum_bytes, rules_.sum_bytes, values};
+        if (rules_.reduction == step_reduction::node_first) {
+            return node_first_rounds(levels_, u.ranks, unit, detail_of(u));
+        }
+        if (!(u.ranks == paired_)) {  // often those of the unit before
+            paired_ = u.ranks;
+            pairs_ = sender_order(joined_pairs_of(levels_, u.ranks));
+        }
+        return owner_rounds(pairs_, u.ranks.size(), unit);
+    }
+
+    collective_form form() const
+    {
+        switch (rules_.reduction) {
+        case step_reduction::ring: return collective_form::ring;
+        case step_reduction::tree: return collective_form::tree;
+        case step_reduction::direct: return collective_form::direct;
+        default: return collective_form::slice_owner;
+        }
+    }
 
     unit_wire<Model> wire_of(network& carrier, reduction_id unit) { return {carrier, units_[at(unit)].ranks, static_cast<std::uint32_t>(unit.value)}; }
 
     collective_parts<Model> parts_of(unit_state const& u) const
     {
         collective_parts<Model> parts;
-        parts.request = {.operation = collective::all_reduce, .form = rules_.reduction, .memory = rules_.memory, .sum_bytes = rules_.sum_bytes};
+        parts.request = {.operation = collective::all_reduce, .form = form(), .memory = rules_.memory, .sum_bytes = rules_.sum_bytes};
         parts.members = static_cast<int>(u.rows.size());
         parts.phases = {{collective::all_reduce, 0, 1, parts.members, u.size}};
         return parts;
@@ -159,6 +197,8 @@ private:
     array_view<network_level<typename Model::link> const> levels_;
     std::vector<unit_state> units_;
     std::vector<std::vector<place>> places_;  ///< row -> its units
+    std::vector<rank_id> paired_;             ///< holders whose pairs are known
+    std::vector<exchange_pair> pairs_;
 };
 
 }  // namespace detail

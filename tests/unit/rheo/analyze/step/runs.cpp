@@ -7,8 +7,8 @@
 #include "rehearsed.hpp"
 #include "rheo/analyze/step/run_analysis.hpp"
 #include "rheo/schedule/families/one_f_one_b.hpp"
-#include "rheo/simulate/loss.hpp"
 #include "support/catch.hpp"
+#include "support/rehearsed_losses.hpp"
 
 using namespace rheo;
 
@@ -117,7 +117,7 @@ TEST_CASE("recorded_step: what a loss leaves of a step is not whole")
     std::vector const losses{modelled_loss{rank_id{4}, lost_at}};
     recovery_times const phases{{0.1}, {0.1}, {0.1}, {0.1}, {0.1}, {0.1}, {0.1}, {0.1}, {0.1}};
     auto rest = run.step;
-    auto const rehearsed = rehearse(run.step, losses, phases, [&](interrupted_step const&) {
+    auto const rehearsed = test::rehearse(run.step, losses, phases, [&](test::interrupted_step const&) {
         rest.pipelines.pop_back();
         return rest;
     });
