@@ -43,6 +43,8 @@ struct cost_in_nanoseconds {
     std::int64_t fixed = 0;
     std::int64_t per_microbatch = 1;
     std::int64_t most = std::numeric_limits<int>::max();  ///< microbatches
+
+    friend constexpr bool operator==(cost_in_nanoseconds, cost_in_nanoseconds) = default;
 };
 
 constexpr cost_in_nanoseconds in_nanoseconds(pipeline_cost cost)

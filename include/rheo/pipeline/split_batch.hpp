@@ -34,20 +34,43 @@ constexpr std::int64_t share_by(cost_in_nanoseconds cost, std::int64_t deadline,
     return share < least ? least : share;
 }
 
+/// Pipelines that are alike.
+struct equal_costs {
+    cost_in_nanoseconds cost;
+    std::int64_t pipelines;
+};
+
+template <class OnlyWhenCalled = void>
+constexpr std::vector<equal_costs> by_cost(array_view<cost_in_nanoseconds const> costs)
+{
+    std::vector<equal_costs> kinds;
+    for (auto const cost : costs) {
+        auto const known = std::find_if(kinds.begin(), kinds.end(), [&](equal_costs const& kind) { return kind.cost == cost; });
+        if (known != kinds.end()) {
+            ++known->pipelines;
+        } else {
+            kinds.push_back({cost, 1});
+        }
+    }
+    return kinds;
+}
+
 /// The earliest time by which the pipelines, each with at least `least` microbatches, can do them all. The
 /// bound is on what is above the least: it may be before some pipeline has done its least.
+template <class OnlyWhenCalled = void>
 constexpr std::int64_t earliest_deadline(array_view<cost_in_nanoseconds const> costs, std::int64_t microbatches, std::int64_t least)
 {
+    auto const kinds = by_cost(costs);
     std::int64_t early = -1;
     std::int64_t late = 0;
-    for (auto const cost : costs) {
+    for (auto const& [cost, pipelines] : kinds) {
         late = std::max(late, time_of(cost, std::min(cost.most, microbatches)));
     }
     while (late - early > 1) {
         auto const middle = early + (late - early) / 2;
         std::int64_t done = 0;
-        for (auto const cost : costs) {
-            done += std::min(microbatches, share_by(cost, middle, least));
+        for (auto const& [cost, pipelines] : kinds) {
+            done += pipelines * std::min(microbatches, share_by(cost, middle, least));
         }
         (done >= microbatches ? late : early) = middle;
     }
@@ -60,7 +83,7 @@ constexpr std::int64_t earliest_deadline(array_view<cost_in_nanoseconds const> c
 /// lower pipeline takes more. Every pipeline gets at least one microbatch when there are enough, and none more than its
 /// memory has room for; no shares when all together have not enough.
 /// @pre there is a pipeline, each has room for a microbatch, no cost is negative, microbatches >= 0
-/// Cost: O(pipelines x (log of the time in nanoseconds + pipelines)).
+/// Cost: O(pipelines x (kinds + pipelines) + kinds x log of the time in nanoseconds).
 template <class OnlyWhenCalled = void>
 constexpr batch_split split_batch(array_view<pipeline_cost const> pipelines, int microbatches)
 {

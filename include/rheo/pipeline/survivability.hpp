@@ -32,13 +32,14 @@ namespace detail {
 
 constexpr bool holds_any(rank_holdings const& rank, array_view<layer_id const> layers)
 {
-    bool held = false;
     for (auto const own : rank.layers) {
         for (auto const layer : layers) {
-            held = held || own == layer;
+            if (own == layer) {
+                return true;
+            }
         }
     }
-    return held;
+    return false;
 }
 
 /// The holders of a tensor: places in the list of ranks.
@@ -49,6 +50,24 @@ constexpr std::vector<std::size_t> holders_of(tensor_bytes const& tensor, array_
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         if (holds_any(ranks[r], tensor.layers)) {
             holders.push_back(r);
+        }
+    }
+    return holders;
+}
+
+/// Layer -> its holders: places in the list of ranks, ascending.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<std::vector<std::size_t>> holders_by_layer(array_view<rank_holdings const> ranks)
+{
+    std::vector<std::vector<std::size_t>> holders;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        for (auto const layer : ranks[r].layers) {
+            if (at(layer) >= holders.size()) {
+                holders.resize(at(layer) + 1);
+            }
+            if (auto& of_layer = holders[at(layer)]; of_layer.empty() || of_layer.back() != r) {
+                of_layer.push_back(r);
+            }
         }
     }
     return holders;
@@ -66,17 +85,28 @@ constexpr void insert_once(std::vector<Id>& list, Id value)
 }  // namespace detail
 
 /// What the holders can lose. `nodes` says where each of them is; without any, a node is a rank.
-/// @pre a node for every rank, or none; each tensor has a holder. Cost: tensors x ranks x layers; tensors behind one of the same layers are free.
+/// @pre a node for every rank, or none; each tensor has a holder. Cost: layers of all ranks, and holders x log of nodes for tensors; those behind one of the
+/// same layers are free.
 template <class OnlyWhenCalled = void>
 constexpr survivability survivability_of(array_view<rank_holdings const> ranks, array_view<tensor_bytes const> tensors, array_view<node_id const> nodes = {})
 {
     expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
     survivability result{static_cast<int>(ranks.size()), static_cast<int>(ranks.size()), {}, {}};
+    auto const by_layer = detail::holders_by_layer(ranks);
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         if (t > 0 && tensors[t].layers == tensors[t - 1].layers) {  // most tensors of a layer are alike
             continue;
         }
-        auto const holders = detail::holders_of(tensors[t], ranks);
+        std::vector<std::size_t> holders;
+        for (auto const layer : tensors[t].layers) {
+            if (holders.empty() && at(layer) < by_layer.size()) {
+                holders = by_layer[at(layer)];
+            } else if (at(layer) < by_layer.size()) {
+                for (auto const h : by_layer[at(layer)]) {
+                    detail::insert_once(holders, h);
+                }
+            }
+        }
         expects(!holders.empty(), "a tensor without a holder is lost already");
         std::vector<node_id> places;
         for (auto const h : holders) {

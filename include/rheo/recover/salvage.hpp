@@ -110,13 +110,18 @@ std::vector<rank_holdings> holdings_after(salvage_request const& of)
     for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
         uses_of[at(of.state->uses[u].layer)].push_back(use_id{static_cast<std::int32_t>(u)});
     }
+    after.reserve(of.holdings.size());
+    std::vector<use_id> mine;
     for (auto const& before : of.holdings) {
         rank_holdings holds{before.rank, before.version, std::move(cells[after.size()]), {}};
-        std::vector<use_id> mine;
-        for (auto const layer : holds.layers) {
-            mine.insert(mine.end(), uses_of[at(layer)].begin(), uses_of[at(layer)].end());
+        if (after.empty() || holds.layers != after.back().layers) {
+            mine.clear();
+            for (auto const layer : holds.layers) {
+                mine.insert(mine.end(), uses_of[at(layer)].begin(), uses_of[at(layer)].end());
+            }
+            std::sort(mine.begin(), mine.end());
         }
-        std::sort(mine.begin(), mine.end());
+        holds.uses.reserve(mine.size());
         for (auto const id : mine) {
             auto const held = std::find_if(before.uses.begin(), before.uses.end(), [&](use_holding const& use) { return use.use == id; });
             holds.uses.push_back({id, held != before.uses.end() ? held->done : microbatch_set{}});
@@ -132,11 +137,18 @@ std::vector<accumulator_move> move_accumulators(salvage_request const& of, std::
 {
     std::vector<accumulator_move> moves;
     std::vector<std::int64_t> load(after.size(), 0);
+    std::vector<std::size_t> with_work;
+    for (std::size_t from = 0; from < of.holdings.size(); ++from) {
+        auto const& uses = of.holdings[from].uses;
+        if (std::any_of(uses.begin(), uses.end(), [](use_holding const& use) { return !use.done.empty(); })) {
+            with_work.push_back(from);
+        }
+    }
     for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
         use_id const id{static_cast<std::int32_t>(u)};
         auto const layer = of.state->uses[u].layer;
-        for (std::size_t from = 0; from < of.holdings.size(); ++from) {
-            if (of.holdings[from].uses.empty() || holds_layer(after[from], layer)) {
+        for (auto const from : with_work) {
+            if (holds_layer(after[from], layer)) {
                 continue;
             }
             for (auto const& use : of.holdings[from].uses) {

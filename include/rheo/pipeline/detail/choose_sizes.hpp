@@ -49,6 +49,18 @@ constexpr size_problem make_size_problem(template_set_value const& ready, int ra
 /// Stays negative when what further pipelines do is added.
 inline constexpr std::int64_t not_possible = std::numeric_limits<std::int64_t>::min() / 4;
 
+/// What a pipeline of each size does by the deadline.
+template <class OnlyWhenCalled = void>
+constexpr std::vector<std::int64_t> done_by_sizes(size_problem const& problem, std::int64_t deadline)
+{
+    std::vector<std::int64_t> all;
+    for (auto const cost : problem.costs) {
+        auto const done = std::min<std::int64_t>(problem.microbatches, done_by(cost, deadline));
+        all.push_back(done == 0 && !problem.idle_allowed ? not_possible : done);
+    }
+    return all;
+}
+
 /// most_done[j][r]: the most microbatches that exactly j pipelines of exactly r ranks do by the deadline;
 /// in an open table the last row stands for that many pipelines or more.
 struct size_table {
@@ -62,11 +74,8 @@ constexpr size_table tabulate(size_problem const& problem, std::int64_t deadline
 {
     auto const rows = static_cast<std::size_t>(open ? problem.fewest : problem.most);
     auto const ranks = static_cast<std::size_t>(problem.ranks);
-    size_table table{open, std::vector<std::vector<std::int64_t>>(rows + 1, std::vector<std::int64_t>(ranks + 1, not_possible)), {}};
-    for (auto const cost : problem.costs) {
-        auto const done = std::min<std::int64_t>(problem.microbatches, done_by(cost, deadline));
-        table.done.push_back(done == 0 && !problem.idle_allowed ? not_possible : done);
-    }
+    size_table table{open, std::vector<std::vector<std::int64_t>>(rows + 1, std::vector<std::int64_t>(ranks + 1, not_possible)),
+                     done_by_sizes(problem, deadline)};
     table.most_done[0][0] = 0;
     auto const add = [&](std::vector<std::int64_t> const& from, std::vector<std::int64_t>& row) {  // one more pipeline, size by size
         for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
@@ -88,6 +97,35 @@ constexpr size_table tabulate(size_problem const& problem, std::int64_t deadline
         }
     }
     return table;
+}
+
+enum class quick_answer : unsigned char { no, yes, unknown };
+
+/// Whether all microbatches are done by the deadline, where that needs no table: not even if ranks could be shared out freely; or by as many pipelines as
+/// there can be of the size that does most for its ranks, the rest of the ranks filled up.
+template <class OnlyWhenCalled = void>
+constexpr quick_answer does_all(size_problem const& problem, std::int64_t deadline)
+{
+    auto const done = done_by_sizes(problem, deadline);
+    auto best = done.size();
+    for (std::size_t i = 0; i < done.size(); ++i) {
+        best = done[i] > 0 && (best == done.size() || done[i] * problem.sizes[best] > done[best] * problem.sizes[i]) ? i : best;
+    }
+    if (best == done.size()) {
+        return quick_answer::unknown;
+    }
+    if (done[best] * problem.ranks < std::int64_t{problem.microbatches} * problem.sizes[best]) {
+        return quick_answer::no;
+    }
+    auto made = problem.ranks / problem.sizes[best];
+    auto sum = made * done[best];
+    auto left = problem.ranks % problem.sizes[best];
+    for (std::size_t i = done.size(); i-- > 0;) {
+        for (; problem.sizes[i] <= left && done[i] >= 0; left -= problem.sizes[i], ++made) {
+            sum += done[i];
+        }
+    }
+    return made >= problem.fewest && sum >= problem.microbatches ? quick_answer::yes : quick_answer::unknown;
 }
 
 /// The most that further pipelines can do on exactly `ranks` ranks when `made` pipelines are there.
@@ -137,7 +175,9 @@ constexpr size_optimum least_deadline(size_problem const& problem)
     };
     while (late - early > 1) {
         auto const middle = early + (late - early) / 2;
-        (feasible(tabulate(problem, middle, true)) > 0 ? late : early) = middle;
+        auto const quick = does_all(problem, middle);
+        bool const does = quick == quick_answer::unknown ? feasible(tabulate(problem, middle, true)) > 0 : quick == quick_answer::yes;
+        (does ? late : early) = middle;
     }
     auto const open = problem.most >= problem.ranks / problem.sizes.front();
     auto table = tabulate(problem, late, open);

@@ -10,9 +10,9 @@
 #include "rheo/plan/holdings_under.hpp"
 #include "rheo/planner/make_plan.hpp"
 #include "rheo/recover/membership_plan.hpp"
-#include "rheo/simulate/loss.hpp"
 #include "small_job.hpp"
 #include "support/catch.hpp"
+#include "support/rehearsed_losses.hpp"
 
 using namespace rheo;
 
@@ -32,7 +32,7 @@ seconds rehearsed_step(job_description const& job, std::vector<modelled_loss> co
     auto const in_force = plan_as_chosen(holdings_under(p, array_view{members}, known.cells_per_layer, known.optimizer), known, rules, recomposition_of(p));
     cluster_steps<> const steps{job.model, job.request, job.cluster};
     auto const whole = steps.step_of(p);
-    auto const replan_rest = [&](interrupted_step const& first_part) {
+    auto const replan_rest = [&](test::interrupted_step const& first_part) {
         std::vector<rank_holdings> holdings;
         for (auto holds : in_force.salvage.after) {
             if (!std::binary_search(first_part.survivors.begin(), first_part.survivors.end(), holds.rank)) {
@@ -53,7 +53,7 @@ seconds rehearsed_step(job_description const& job, std::vector<modelled_loss> co
         plan rest{.schedule = p.schedule, .pipelines = next.pipelines, .work = next.salvage.work, .spares = next.spares};
         return steps.step_of(rest);
     };
-    return rehearse(whole, array_view{losses}, phases, replan_rest).end;
+    return test::rehearse(whole, array_view{losses}, phases, replan_rest).end;
 }
 
 }  // namespace
