@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 
 using namespace rheo;
-using namespace rheo::test;
+using namespace test;
 
 namespace {
 

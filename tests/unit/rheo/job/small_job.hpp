@@ -12,7 +12,9 @@
 #include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
 
-namespace rheo::test {
+namespace test {
+
+using namespace rheo;
 
 inline constexpr recovery_times phases{{0.5}, {0.125}, {0.125}, {0.25}, {0.0625}, {0.125}, {0.125}, {1.0}, {0.125}};
 inline constexpr modelled_link no_time{{0.0}, {1e30}};
@@ -78,4 +80,4 @@ inline whole_nanoseconds step_time(job_description job)
     return simulated(job).account.end;
 }
 
-}  // namespace rheo::test
+}  // namespace test
