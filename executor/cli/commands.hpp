@@ -117,43 +117,47 @@ struct convert_options {
     bool json = false;
 };
 
+/// How steps are played (simulate/network_options.hpp).
+struct network_options {
+    std::string network = "contended";
+    std::string reduction = "slice-owner";
+};
+
 struct simulate_options {
-    std::string config;                     ///< of a run; empty: steps are a table
-    std::vector<std::string> settings;      ///< of the config
-    int ranks = 0;                          ///< 0: as plan.pipelines says, or as many as the cluster has devices
-    std::string cluster;                    ///< a described cluster; empty: plan.cluster, else processes of one machine
-    std::int64_t steps = 0;                 ///< 0: train.steps
-    double until_s = 0;                     ///< time at which the job ends at the latest; 0: none
-    double mtbf_s = 0;                      ///< of a node, for losses at random; 0: none
-    double repair_s = 0;                    ///< after which a node returns; 0: never
-    std::uint64_t seed = 1;                 ///< of random losses
-    std::string network = "contended";      ///< or free
-    std::string reduction = "slice-owner";  ///< form of reductions
-    std::string csv;                        ///< file that gets a row per step; empty: none
-    std::string page;                       ///< file that gets it as a page; empty: none
-    std::string svg;                        ///< file that gets the curves of the page as a picture; empty: none
-    std::string chrome;                     ///< file that gets the steps shown as a Chrome trace; empty: none
-    std::string steps_shown;                ///< as 40..43; empty: the first two
-    std::string steps_table;                ///< CSV: throughput by number of nodes
-    std::string model;                      ///< of the table; empty: its only one
-    std::string policies;                   ///< CSV: what each policy takes
-    std::vector<std::string> policy;        ///< of a table: replay, checkpoint, salvage; of a config: rheo, replay, checkpoint, spares:N; none: all, or rheo
-    std::string faults;                     ///< CSV: what happens to nodes or ranks
+    std::string config;                 ///< of a run; empty: steps are a table
+    std::vector<std::string> settings;  ///< of the config
+    int ranks = 0;                      ///< 0: as plan.pipelines says, or as many as the cluster has devices
+    std::string cluster;                ///< a described cluster; empty: plan.cluster, else processes of one machine
+    std::int64_t steps = 0;             ///< 0: train.steps
+    double until_s = 0;                 ///< time at which the job ends at the latest; 0: none
+    double mtbf_s = 0;                  ///< of a node, for losses at random; 0: none
+    double repair_s = 0;                ///< after which a node returns; 0: never
+    std::uint64_t seed = 1;             ///< of random losses
+    network_options on;
+    std::string csv;                  ///< file that gets a row per step; empty: none
+    std::string page;                 ///< file that gets it as a page; empty: none
+    std::string svg;                  ///< file that gets the curves of the page as a picture; empty: none
+    std::string chrome;               ///< file that gets the steps shown as a Chrome trace; empty: none
+    std::string steps_shown;          ///< as 40..43; empty: the first two
+    std::string steps_table;          ///< CSV: throughput by number of nodes
+    std::string model;                ///< of the table; empty: its only one
+    std::string policies;             ///< CSV: what each policy takes
+    std::vector<std::string> policy;  ///< of a table: replay, checkpoint, salvage; of a config: rheo, replay, checkpoint, spares:N; none: all, or rheo
+    std::string faults;               ///< CSV: what happens to nodes or ranks
     bool json = false;
 };
 
 struct sweep_options {
     std::string config;
-    std::vector<std::string> settings;      ///< of the config
-    std::string cluster;                    ///< a described cluster; empty: plan.cluster, else processes of one machine
-    std::string grid;                       ///< what varies
-    std::string csv;                        ///< file that gets a row per point; empty: none
-    std::string svg;                        ///< file that gets a picture; empty: none
-    std::string network = "contended";      ///< or free
-    std::string reduction = "slice-owner";  ///< form of reductions
-    int threads = 0;                        ///< 0: one for each processor
-    bool goodput = false;                   ///< with the loss of a rank at each point
-    bool no_binds = false;                  ///< without what binds
+    std::vector<std::string> settings;  ///< of the config
+    std::string cluster;                ///< a described cluster; empty: plan.cluster, else processes of one machine
+    std::string grid;                   ///< what varies
+    std::string csv;                    ///< file that gets a row per point; empty: none
+    std::string svg;                    ///< file that gets a picture; empty: none
+    network_options on;
+    int threads = 0;        ///< 0: one for each processor
+    bool goodput = false;   ///< with the loss of a rank at each point
+    bool no_binds = false;  ///< without what binds
 };
 
 struct trace_import_options {

@@ -103,6 +103,13 @@ public:
         return value ? *value : (refuse(key, fmt::format("{}{} must be a text, not {}", label_, key, type_name(*node))), std::string{});
     }
 
+    bool flag(std::string_view key, bool otherwise) const
+    {
+        auto const* const node = find(key);
+        auto const value = node == nullptr ? std::optional{otherwise} : node->value_exact<bool>();
+        return value ? *value : (refuse(key, fmt::format("{}{} must be true or false, not {}", label_, key, type_name(*node))), false);
+    }
+
     /// A table below this one; none: null.
     toml::table const* table(std::string_view key) const
     {

@@ -36,6 +36,7 @@
 #include "rheo/simulate/network/event_queue.hpp"
 #include "rheo/simulate/network/fitted.hpp"
 #include "rheo/simulate/network/fitted_link.hpp"
+#include "rheo/simulate/network/fitted_path.hpp"
 #include "rheo/simulate/network/integer_link.hpp"
 #include "rheo/simulate/network/measured_times_csv.hpp"
 #include "rheo/simulate/network/message_network.hpp"

@@ -88,6 +88,7 @@ described_job describe(simulate_options const& options)
     if (auto const fault = check_ranks(config, ranks)) {
         throw exit_error{exit_code::usage, read.message(*fault)};
     }
+    check_network(options.on, cluster ? &*cluster : nullptr);
     auto job = accepted(job_of_config(config, cluster ? *std::move(cluster) : one_machine(ranks), ranks));
     if (!config.power.clock_profile.empty()) {
         auto const measured = read_clock_profile(config.power, static_cast<int>(job.model.layers.size()));
@@ -97,7 +98,7 @@ described_job describe(simulate_options const& options)
         job.clocks = job_clocks{*measured, clock_request_of(config.power, *measured), config.power.straggler};
     }
     job.steps = options.steps > 0 ? options.steps : job.steps;
-    job.reduction = reduction_named(options.reduction);
+    job.reduction = reduction_of(options.on);
     if (auto const until = time_of_option(options.until_s, "--until"); until > whole_nanoseconds{}) {
         job.until = until;
     }
@@ -145,7 +146,7 @@ simulated_job simulated(described_job const& described, chosen_policy const& pol
         }
     };
     job_event_source const events{described.listed.events, described.random};
-    auto out = on_network(options.network, [&](auto model) { return simulate_job<decltype(model)>(job, policy.policy, events, note, trace); });
+    auto out = on_network(options.on.network, [&](auto model) { return simulate_job<decltype(model)>(job, policy.policy, events, note, trace); });
     if (trace != nullptr && trace->is_too_large()) {
         throw exit_error{exit_code::usage, fmt::format("--steps-shown: these steps have more than {} events; expected fewer steps", trace->most())};
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/cli/simulate/job_of_config.hpp"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -15,12 +14,6 @@ cluster_model one_machine(int ranks)
     auto device = processes_of_one_machine.device;
     device.memory = gibibytes(1 << 20);
     return {.device = {device}, .levels = {{"machine", {ranks, network_topology::full, link_between_ranks}}}, .different = {}, .storage = {}, .recovery = {}};
-}
-
-step_reduction reduction_named(std::string const& name)
-{
-    auto const found = std::find(step_reduction_names.begin(), step_reduction_names.end(), name);
-    return static_cast<step_reduction>(found - step_reduction_names.begin());
 }
 
 int named_ranks(run_config const& config)

@@ -7,16 +7,12 @@
 
 #include "executor/config/config.hpp"
 #include "rheo/job/simulated_job.hpp"
-#include "rheo/simulate/played_step/played_step.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::cli {
 
 /// As planning counts by default: messages of processes of one machine, memory without a limit.
 cluster_model one_machine(int ranks);
-
-/// @pre one of step_reduction_names
-step_reduction reduction_named(std::string const& name);
 
 /// The ranks that plan.pipelines and plan.spares name; 0: none.
 int named_ranks(run_config const& config);

@@ -42,7 +42,7 @@ void command_line::add_simulate()
         ->expected(1)
         ->take_all()
         ->type_name("POLICY");
-    add_network_options(command, options.network, options.reduction);
+    add_network_options(command, options.on);
     command.add_option("--steps-table", options.steps_table, "CSV with columns model,samples_per_step,nodes,samples_per_s: steps are a table.")
         ->type_name("FILE");
     command.add_option("--model", options.model, "Model of the table. Default: its only one.")->type_name("NAME");

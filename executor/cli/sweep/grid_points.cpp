@@ -56,10 +56,16 @@ amount_change change_of(std::string_view key, std::vector<cluster_level> const& 
     }
     for (std::size_t l = 0; l < levels.size(); ++l) {
         if (key == fmt::format("cluster.level.{}.rate_gb_per_s", levels[l].name)) {
-            return [l](cluster_model& c, double value) { c.levels[l].network.link.bandwidth = {value * 1e9}; };
+            return [l](cluster_model& c, double value) {
+                c.levels[l].network.link.bandwidth = {value * 1e9};
+                c.levels[l].lines.clear();  // of messages that were measured at another rate
+            };
         }
         if (key == fmt::format("cluster.level.{}.latency_us", levels[l].name)) {
-            return [l](cluster_model& c, double value) { c.levels[l].network.link.latency = microseconds(value); };
+            return [l](cluster_model& c, double value) {
+                c.levels[l].network.link.latency = microseconds(value);
+                c.levels[l].lines.clear();
+            };
         }
     }
     return {};

@@ -71,7 +71,7 @@ std::string lines_of(grid_points const& points, std::int64_t first, std::int64_t
         for (auto i = next++; i < count; i = next++) {
             auto const at = static_cast<std::size_t>(i);
             try {
-                lines[at] = csv_line(points.grid(), sweep, first + i, step_at(points, first + i, rules, options.network));
+                lines[at] = csv_line(points.grid(), sweep, first + i, step_at(points, first + i, rules, options.on.network));
             } catch (...) {
                 failed[at] = std::current_exception();
             }
@@ -141,10 +141,11 @@ int sweep(sweep_options const& given)
     auto const named = options.cluster.empty() ? config.plan.cluster : options.cluster;
     config.plan.cluster.clear();  // points have their own
     auto cluster = named.empty() ? std::optional<cluster_model>{} : read_cluster_file(named);
+    check_network(options.on, cluster ? &*cluster : nullptr);
     auto const text = read_text_file(options.grid);
-    auto const digest = digest_of({to_toml(config), cluster ? to_toml(*cluster) : "", text, options.network, options.reduction, options.no_binds ? "" : "binds",
-                                   options.goodput ? "goodput" : ""});
-    grid_points const points{parse_grid(text, options.grid), std::move(config), std::move(cluster), reduction_named(options.reduction)};
+    auto const digest = digest_of({to_toml(config), cluster ? to_toml(*cluster) : "", text, options.on.network, options.on.reduction,
+                                   options.no_binds ? "" : "binds", options.goodput ? "goodput" : ""});
+    grid_points const points{parse_grid(text, options.grid), std::move(config), std::move(cluster), reduction_of(options.on)};
     auto const& grid = points.grid();
     auto csv = begun_csv(options.csv, grid, digest);
     growing_file file{options.csv, csv};
@@ -187,7 +188,7 @@ void command_line::add_sweep()
     command.add_flag("--goodput", options.goodput, "Simulate the loss of a rank at each point. It is done where plan.mtbf_h varies.");
     command.add_flag("--no-binds", options.no_binds, "Do not look for what binds: a plan and a step for each point.");
     command.add_option("--threads", options.threads, "Threads. Default: one for each processor.")->check(CLI::Range(1, 1024));
-    add_network_options(command, options.network, options.reduction);
+    add_network_options(command, options.on);
 }
 
 }  // namespace rheo::cli

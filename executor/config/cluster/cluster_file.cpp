@@ -2,6 +2,7 @@
 #include "executor/config/cluster/cluster_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +25,8 @@ constexpr std::int64_t most_members = 1 << 20;
 constexpr double giga = 1e9;
 constexpr double gibi = 1073741824.0;
 /// Keys of a level.
-constexpr std::string_view level_keys[] = {"name", "members", "topology", "latency_us", "rate_gb_per_s", "rate_gib_per_s", "links_per_member", "measured"};
+constexpr std::string_view level_keys[] = {"name",           "members",          "topology", "latency_us", "rate_gb_per_s",
+                                           "rate_gib_per_s", "links_per_member", "measured", "lines"};
 
 bytes_per_second rate_of(double gb_per_s) { return {gb_per_s * giga}; }
 
@@ -56,7 +58,24 @@ std::optional<bytes_per_second> read_rate(toml_table const& table)
     return gibibytes ? std::optional{bytes_per_second{*gibibytes * gibi}} : gigabytes ? std::optional{rate_of(*gigabytes)} : std::nullopt;
 }
 
-modelled_link read_link(toml_table const& table, named_file_reader const& read)
+constexpr double us_per_mib = 1e-6 / 1048576.0;  // in s per byte
+
+/// A line that a file can hold.
+fitted_line as_written(fitted_line line) { return {microseconds(in_microseconds(line.latency)), line.seconds_per_byte / us_per_mib * us_per_mib}; }
+
+/// lines = [{ latency_us = 5.0, us_per_mib = 21.0 }, ...]
+std::vector<fitted_line> read_lines(toml_table const& table, std::string const& file)
+{
+    std::vector<fitted_line> lines;
+    for (auto const* const line : table.tables("lines")) {
+        toml_table const of{*line, file, table.label() + "lines.", {"latency_us", "us_per_mib"}};
+        lines.push_back({microseconds(of.number("latency_us", {.or_zero = true})), of.number("us_per_mib", {.or_zero = true}) * us_per_mib});
+    }
+    return lines;
+}
+
+/// The link of a level, and the lines of its measured messages.
+modelled_link read_link(toml_table const& table, named_file_reader const& read, std::vector<fitted_line>& lines)
 {
     auto const rate = read_rate(table);
     if (!table.has("measured")) {
@@ -65,9 +84,10 @@ modelled_link read_link(toml_table const& table, named_file_reader const& read)
         }
         return {microseconds(table.number("latency_us", {.or_zero = true})), *rate};
     }
-    if (rate || table.has("latency_us")) {
-        table.refuse("measured",
-                     fmt::format("{}measured gives latency and rate; expected none of latency_us, rate_gb_per_s and rate_gib_per_s beside it", table.label()));
+    if (rate || table.has("latency_us") || table.has("lines")) {
+        table.refuse("measured", fmt::format("{}measured gives latency, rate and lines; expected none of latency_us, rate_gb_per_s, rate_gib_per_s and lines "
+                                             "beside it",
+                                             table.label()));
     }
     auto const path = table.text("measured");
     auto const rows = parse_measured_times(read(path), path);
@@ -83,13 +103,16 @@ modelled_link read_link(toml_table const& table, named_file_reader const& read)
     if (!(us >= 1e-9 && us <= 1e15 && gb_per_s >= 1e-9 && gb_per_s <= 1e9)) {
         table.refuse("measured", fmt::format("{}: gives a link of {:g} us and {:g} GB/s; expected 1e-9 to 1e15 us and 1e-9 to 1e9 GB/s", path, us, gb_per_s));
     }
+    for (auto const& line : *fit_lines(array_view<measured_time const>{*rows})) {
+        lines.push_back(as_written(line));
+    }
     return {microseconds(us), link->bandwidth};  // a latency that a file can hold
 }
 
 cluster_level read_level(toml::table const& of, std::string const& file, std::size_t number, named_file_reader const& read)
 {
     toml_table const table{of, file, fmt::format("level {}: ", number), {std::begin(level_keys), std::end(level_keys)}};
-    cluster_level level{table.text("name"), {}};
+    cluster_level level{table.text("name"), {}, read_lines(table, file)};
     level.network.members = static_cast<int>(table.whole("members", 1, most_members));
     auto const word = table.text("topology");
     auto const& names = network_topology_names;
@@ -98,7 +121,7 @@ cluster_level read_level(toml::table const& of, std::string const& file, std::si
         table.refuse("topology", fmt::format("{}topology must be one of {}, not {}", table.label(), fmt::join(names, ", "), in_quotes(word)));
     }
     level.network.topology = static_cast<network_topology>(found - names.begin());
-    level.network.link = read_link(table, read);
+    level.network.link = read_link(table, read, level.lines);
     level.network.links_per_member = table.has("links_per_member") ? static_cast<int>(table.whole("links_per_member", 1, most_members)) : 1;
     return level;
 }
@@ -232,6 +255,33 @@ recovery_times read_recovery(toml::table const& of, std::string const& file, nam
     return times;
 }
 
+template <class Kind>
+Kind read_word(toml_table const& table, char const* key, std::array<std::string_view, 3> const& names)
+{
+    auto const word = table.text(key);
+    auto const found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+        table.refuse(key, fmt::format("{}{} must be one of {}, not {}", table.label(), key, fmt::join(names, ", "), in_quotes(word)));
+    }
+    return static_cast<Kind>(found - names.begin());
+}
+
+nccl_machine read_nccl(toml::table const& of, std::string const& file)
+{
+    toml_table const table{of, file, "nccl.", {"gpu", "cpu", "channels", "channel_gb_per_s", "nvlink", "tree_pattern", "nvls_gb_per_s"}};
+    number_limits const limits{.most = 1e9};
+    nccl_machine machine{.ranks = 0,
+                         .nodes = 0,
+                         .channels = static_cast<int>(table.whole("channels", 1, 1024)),
+                         .channel_bandwidth = table.number("channel_gb_per_s", limits),
+                         .gpu = read_word<nccl_gpu>(table, "gpu", nccl_gpu_names),
+                         .cpu = read_word<nccl_cpu>(table, "cpu", nccl_cpu_names)};
+    machine.has_nvlink = table.flag("nvlink", true);
+    machine.has_tree_pattern = table.flag("tree_pattern", true);
+    machine.nvls_bandwidth = table.optional_number("nvls_gb_per_s", {.or_zero = true, .most = 1e9}).value_or(0.0);
+    return machine;
+}
+
 void check_schema(toml_table const& top)
 {
     auto const* const schema = top.find("schema");
@@ -270,7 +320,7 @@ std::vector<cluster_level> read_levels(toml_table const& top, std::string const&
 
 cluster_model read_cluster(toml::table const& text, std::string const& file, named_file_reader const& read)
 {
-    toml_table const top{text, file, "", {"schema", "devices", "device", "level", "different", "storage", "recovery"}};
+    toml_table const top{text, file, "", {"schema", "devices", "device", "level", "different", "storage", "recovery", "nccl"}};
     check_schema(top);
     auto const* const device = top.table("device");
     if (device == nullptr) {
@@ -298,6 +348,9 @@ cluster_model read_cluster(toml::table const& text, std::string const& file, nam
     }
     if (auto const* const recovery = top.table("recovery")) {
         cluster.recovery = read_recovery(*recovery, file, read);
+    }
+    if (auto const* const nccl = top.table("nccl")) {
+        cluster.nccl = read_nccl(*nccl, file);
     }
     return cluster;
 }

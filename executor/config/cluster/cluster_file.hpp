@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A described cluster as TOML (docs/reference/cluster.md): devices, the levels of the network from the inside out, nodes that differ, storage,
-// recovery. Units stand in the names of keys. Unknown keys are refused with the nearest known one, and a refusal names file and line.
+// recovery, what NCCL finds. Units stand in the names of keys. Unknown keys are refused with the nearest known one, and a refusal names file and line.
 
 #include <functional>
 #include <string>
@@ -21,7 +21,7 @@ cluster_model parse_cluster(std::string_view text, std::string const& name, name
 /// The same from a file; files that it names are looked for beside it. @throws exit_error also when one cannot be read
 cluster_model read_cluster_file(std::string const& path);
 
-/// The text of a cluster; reading it gives the same cluster. A measured link is written as its fitted latency and rate.
+/// The text of a cluster; reading it gives the same cluster. A measured link is written as what was fitted to it.
 std::string to_toml(cluster_model const& cluster);
 
 }  // namespace rheo::inline v0

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -47,6 +48,23 @@ std::string rate_line(bytes_per_second rate)
 
 std::string link_lines(modelled_link link) { return fmt::format("latency_us = {}\n{}", in_unit_of(link.latency.count, 1e-6), rate_line(link.bandwidth)); }
 
+std::string measured_lines(std::vector<fitted_line> const& lines)
+{
+    std::string text;
+    for (auto const& line : lines) {
+        text += fmt::format("{}{{ latency_us = {}, us_per_mib = {} }}", text.empty() ? "" : ", ", in_unit_of(line.latency.count, 1e-6),
+                            in_unit_of(line.seconds_per_byte, 1e-6 / 1048576.0));
+    }
+    return lines.empty() ? "" : fmt::format("lines = [{}]\n", text);
+}
+
+std::string nccl_lines(nccl_machine const& m)
+{
+    return fmt::format("\n[nccl]\ngpu = \"{}\"\ncpu = \"{}\"\nchannels = {}\nchannel_gb_per_s = {}\nnvlink = {}\ntree_pattern = {}\nnvls_gb_per_s = {}\n",
+                       nccl_gpu_names[static_cast<std::size_t>(m.gpu)], nccl_cpu_names[static_cast<std::size_t>(m.cpu)], m.channels,
+                       toml_value(m.channel_bandwidth), m.has_nvlink, m.has_tree_pattern, toml_value(m.nvls_bandwidth));
+}
+
 std::string device_lines(cluster_device const& device)
 {
     return fmt::format("compute_tflops = {}\nmemory_rate_gb_per_s = {}\nmemory_gib = {}\ncomputing_w = {}\nwaiting_w = {}\n",
@@ -60,9 +78,9 @@ std::string device_lines(cluster_device const& device)
 std::string to_toml(cluster_model const& cluster)
 {
     auto text = fmt::format("schema = 1\n\n[device]\n{}", device_lines(cluster.device));
-    for (auto const& [name, network] : cluster.levels) {
-        text += fmt::format("\n[[level]]\nname = {}\nmembers = {}\ntopology = \"{}\"\n{}links_per_member = {}\n", toml_value(name), network.members,
-                            name_of(network.topology), link_lines(network.link), network.links_per_member);
+    for (auto const& [name, network, lines] : cluster.levels) {
+        text += fmt::format("\n[[level]]\nname = {}\nmembers = {}\ntopology = \"{}\"\n{}links_per_member = {}\n{}", toml_value(name), network.members,
+                            name_of(network.topology), link_lines(network.link), network.links_per_member, measured_lines(lines));
     }
     for (auto const& different : cluster.different) {
         text += fmt::format("\n[[different]]\nnodes = [{}, {}]\n{}", different.first, different.last, device_lines(different.device));
@@ -84,7 +102,7 @@ std::string to_toml(cluster_model const& cluster)
             text += fmt::format("{}_s = {}\n", phase.name, toml_value(((*cluster.recovery).*phase.time).count));
         }
     }
-    return text;
+    return text + (cluster.nccl ? nccl_lines(*cluster.nccl) : "");
 }
 
 }  // namespace rheo::inline v0

@@ -71,6 +71,7 @@ public:
             clocks_.emplace(*job.clocks);
         }
         rules_.reduction = job.reduction;
+        rules_.nccl = job.cluster.nccl;
         rules_.sum_bytes = static_cast<int>(size_of(job.request.policy.accumulate));
     }
 

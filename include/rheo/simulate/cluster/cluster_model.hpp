@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "rheo/simulate/cluster/recovery_times.hpp"
+#include "rheo/simulate/network/fitted.hpp"
+#include "rheo/simulate/network/fitted_path.hpp"
 #include "rheo/simulate/network/integer_link.hpp"
+#include "rheo/simulate/network/nccl.hpp"
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/topology/cluster.hpp"
 #include "rheo/topology/link.hpp"
@@ -37,6 +40,7 @@ struct cluster_device {
 struct cluster_level {
     std::string name;  ///< of its groups: node, rack, ...
     network_level<> network;
+    std::vector<fitted_line> lines{};  ///< of measured messages (fitted_path.hpp); none: not measured
 
     friend bool operator==(cluster_level const&, cluster_level const&) = default;
 };
@@ -67,6 +71,7 @@ struct cluster_model {
     std::vector<node_difference> different;  ///< ranges ascend
     std::optional<cluster_storage> storage;
     std::optional<recovery_times> recovery;
+    std::optional<nccl_machine> nccl{};  ///< what NCCL finds on it; ranks and nodes are those of a reduction
 
     friend bool operator==(cluster_model const&, cluster_model const&) = default;
 };
@@ -74,14 +79,14 @@ struct cluster_model {
 /// A link for models in whole nanoseconds. A latency is taken to the nearest picosecond: seconds hold no round number of nanoseconds.
 inline integer_link integer_link_of(modelled_link link) { return {std::round(link.latency.count * 1e12) / 1e3, {link.bandwidth.count / 1e9}}; }
 
-/// A link as a network model counts. @tparam Link modelled_link or integer_link
+/// A link as a network model counts. @tparam Link modelled_link, integer_link or fitted_path
 template <class Link>
 Link link_as(modelled_link link)
 {
     if constexpr (std::is_same_v<Link, integer_link>) {
         return integer_link_of(link);
     } else {
-        return link;
+        return {link};
     }
 }
 
@@ -93,6 +98,9 @@ std::vector<network_level<Link>> network_of(cluster_model const& cluster)
     for (auto const& level : cluster.levels) {
         auto const& n = level.network;
         levels.push_back({n.members, n.topology, link_as<Link>(n.link), n.links_per_member});
+        if constexpr (std::is_same_v<Link, fitted_path>) {
+            levels.back().link.lines = level.lines;
+        }
     }
     return levels;
 }
@@ -153,6 +161,19 @@ std::string cluster_fault(cluster_model const& cluster, std::int64_t devices = 0
     }
     if (auto fault = network_fault(array_view<network_level<> const>{network_of(cluster)}, devices); !fault.empty()) {
         return fault;
+    }
+    for (auto const& level : cluster.levels) {
+        if (!is_usable_link(fitted_path{level.network.link, level.lines})) {
+            return "the measured messages of the level " + level.name + " take times that cannot be: expected finite ones of at least 0";
+        }
+    }
+    if (cluster.nccl) {
+        auto machine = *cluster.nccl;
+        machine.ranks = 2;
+        machine.nodes = 1;
+        if (auto fault = nccl_fault(machine); !fault.empty()) {
+            return fault;
+        }
     }
     std::int32_t free = 0;
     for (auto const& d : cluster.different) {

@@ -154,7 +154,9 @@ private:
                 free_.push_back(event.subject);
                 return happening{event.at, m.note};
             }
-            pass(event.subject, event.at);
+            if constexpr (Model::shares_links) {  // else all that is queued has arrived
+                pass(event.subject, event.at);
+            }
         }
         return std::nullopt;
     }

@@ -25,6 +25,10 @@ enum class nccl_protocol : unsigned char { ll, ll128, simple };
 enum class nccl_gpu : unsigned char { volta, ampere, hopper };
 enum class nccl_cpu : unsigned char { intel, amd, other };
 
+/// The names in files.
+inline constexpr std::array<std::string_view, 3> nccl_gpu_names{"volta", "ampere", "hopper"};
+inline constexpr std::array<std::string_view, 3> nccl_cpu_names{"intel", "amd", "other"};
+
 /// What NCCL finds when it starts; a log with NCCL_DEBUG_SUBSYS=GRAPH,TUNING shows it.
 struct nccl_machine {
     int ranks;

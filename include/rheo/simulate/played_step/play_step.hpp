@@ -27,10 +27,13 @@ struct no_step_observer {
 
 /// Why the step cannot be played; empty when it can.
 template <class Model>
-std::string step_fault(modelled_step const& step, array_view<network_level<typename Model::link> const> levels)
+std::string step_fault(modelled_step const& step, array_view<network_level<typename Model::link> const> levels, step_rules<Model> const& rules)
 {
     if (auto fault = network_fault(levels); !fault.empty()) {
         return fault;
+    }
+    if (rules.reduction == step_reduction::nccl && !rules.nccl) {
+        return "reductions by NCCL need what NCCL finds on the machine: the cluster's [nccl]";
     }
     for (auto const& pipeline : step.pipelines) {
         expects(pipeline.ranks.size() == pipeline.program.rows.size(), "a played pipeline needs a rank for every row");
@@ -53,7 +56,7 @@ template <class Model, class Observer>
 result<played_step<typename Model::time>> play_step(modelled_step const& step, array_view<network_level<typename Model::link> const> levels,
                                                     step_rules<Model> const& rules, step_losses const& losses, Observer&& observer)
 {
-    if (auto fault = step_fault<Model>(step, levels); !fault.empty()) {
+    if (auto fault = step_fault<Model>(step, levels, rules); !fault.empty()) {
         return failure{std::move(fault)};
     }
     constexpr auto hangs = "the step hangs: a rank waits for a message or a reduction that never comes";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rheo/simulate/loss.hpp"
+#include "rheo/simulate/network/nccl.hpp"
 #include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/simulate/played_step/rank_step_times.hpp"
 #include "rheo/topology/tagged_index.hpp"
@@ -25,10 +26,11 @@ enum class step_reduction : unsigned char {
     ring,
     tree,
     direct,
+    nccl,  ///< an all-reduce of NCCL, in the time that NCCL expects of it, beside links
 };
 
 /// The names in options.
-inline constexpr std::array<std::string_view, 5> step_reduction_names{"slice-owner", "node-first", "ring", "tree", "direct"};
+inline constexpr std::array<std::string_view, 6> step_reduction_names{"slice-owner", "node-first", "ring", "tree", "direct", "nccl"};
 
 constexpr std::string_view name_of(step_reduction reduction) { return step_reduction_names[static_cast<std::size_t>(reduction)]; }
 
@@ -41,7 +43,8 @@ struct step_rules {
     std::optional<typename Model::rate> memory{};
     /// Above so many holders what a rank sends in a round of slice_owner, node_first or direct is one message for each level of the network.
     int most_exact_holders = 64;
-    bool each_pipeline = false;  ///< also those that are alike: else one stands for them
+    std::optional<nccl_machine> nccl{};  ///< for reductions by NCCL; ranks and nodes are those of the holders
+    bool each_pipeline = false;          ///< also those that are alike: else one stands for them
     /// Row of all pipelines -> place in its program -> time of a computation that does not take that of its stage; it outlives the step. None: all do.
     std::vector<std::vector<seconds>> const* times = nullptr;
     /// Links of ranks that are not those of their levels; they outlive the step. None: all are.

@@ -148,6 +148,13 @@ TEST_CASE("simulate_config_command: networks and reductions are chosen")
     for (auto const* const form : {"slice-owner", "node-first", "ring", "tree", "direct"}) {
         CHECK(simulated(folder, std::string{"--steps 2 --reduction "} + form)[0].at("good_ns") > 0);
     }
+    auto text = folder.read("cluster.toml");
+    folder.write("cluster.toml", text + "[nccl]\ngpu = \"ampere\"\ncpu = \"amd\"\nchannels = 4\nchannel_gb_per_s = 20\n");
+    CHECK(simulated(folder, "--steps 2 --network nccl") == simulated(folder, "--steps 2 --reduction nccl"));
+    CHECK(simulated(folder, "--steps 2 --network nccl")[0].at("end_ns") != shared.at("end_ns"));
+    text.replace(text.find("latency_us"), 0, "lines = [{ latency_us = 500.0, us_per_mib = 900.0 }]\n");
+    folder.write("cluster.toml", text);
+    CHECK(simulated(folder, "--steps 2 --network fitted")[0].at("end_ns") > alone);
     auto const here = run_rheo(folder, "simulate job.toml --steps 1");
     CHECK(here.exit_code == 0);
     CHECK(here.out.starts_with("6 ranks on processes of one machine, 1 step of 1024 tokens\n"));
@@ -236,13 +243,10 @@ TEST_CASE("simulate_config_command: each refusal is a sentence")
           "rheo: --policy: a config has no policy 'salvage'; expected rheo, replay, checkpoint, or spares:N with N ranks that wait\n");
     CHECK(refused(folder, job + "--ranks 7 --set plan.pipelines=[2,2,3]", 3) ==
           "rheo: job.toml: the job has 7 ranks, the cluster 6 devices; expected a device for each rank, and at least one\n");
-    std::string const help = "; rheo --help and rheo train --help say what there is\n";
-    CHECK(refused(folder, job + "--network nccl") ==
-          "rheo: --network: nccl reckons with graphics cards, processors and channels, which no cluster.toml describes, and has no messages; expected "
-          "contended, free or integer-ns" +
-              help);
+    CHECK(refused(folder, job + "--network nccl") == "rheo: NCCL's times need what NCCL finds on the machine; expected a --cluster with [nccl]\n");
     CHECK(refused(folder, job + "--network fitted") ==
-          "rheo: --network: links are fitted by the cluster, where a level has measured = FILE; expected contended, free or integer-ns" + help);
-    CHECK(refused(folder, job + "--network token-ring") == "rheo: --network: there is no network token-ring; expected contended, free or integer-ns" + help);
+          "rheo: --network fitted needs measured messages; expected a --cluster with measured = FILE in a [[level]]\n");
+    CHECK(refused(folder, job + "--network token-ring") ==
+          "rheo: --network: token-ring not in {contended,free,integer-ns,nccl,fitted}; rheo --help and rheo train --help say what there is\n");
     CHECK(refused(folder, "none.toml").find("none.toml") != std::string::npos);
 }

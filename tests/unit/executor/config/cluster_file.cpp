@@ -107,6 +107,47 @@ TEST_CASE("cluster_file: what was measured is written to the last bit")
     }
 }
 
+TEST_CASE("cluster_file: lines of measured messages are kept")
+{
+    // a protocol for small messages, and one that is slow to begin
+    auto const rows = "bytes,time_us\n8,5.0\n1024,6.0\n4096,9.0\n16384,21.0\n65536,50.0\n262144,80.0\n1048576,200.0\n4194304,680.0\n16777216,2600.0\n";
+    auto const cluster = parse_cluster(std::string{two_devices} + "measured = \"m.csv\"\n", "c.toml", [&](std::string const&) { return rows; });
+    auto const& lines = cluster.levels[0].lines;
+    REQUIRE(lines.size() >= 2);
+    CHECK(in_microseconds(fitted_time(array_view<fitted_line const>{lines}, bytes{8})) == Approx(5.0).epsilon(0.1));
+    CHECK(in_microseconds(fitted_time(array_view<fitted_line const>{lines}, bytes{16'777'216})) == Approx(2600.0).epsilon(0.1));
+    CHECK(network_of<fitted_path>(cluster)[0].link.lines == lines);
+    auto const given =
+        parse_cluster(std::string{two_devices} +
+                          "latency_us = 1\nrate_gb_per_s = 1\nlines = [{ latency_us = 5.0, us_per_mib = 1024.0 }, { latency_us = 30, us_per_mib = 180 }]\n",
+                      "c.toml", {});
+    CHECK(fitted_time(array_view<fitted_line const>{given.levels[0].lines}, bytes{1024}).count == Approx(6e-6));
+    CHECK(parse_cluster(to_toml(given), "again", {}) == given);
+    auto const refused = [](std::string const& key) { return said_of_text(std::string{two_devices} + "latency_us = 1\nrate_gb_per_s = 1\n" + key); };
+    CHECK(refused("lines = 3\n") == "c.toml:12: level 1: lines must be a list of tables, [[lines]], not a whole number");
+    CHECK(refused("lines = [{ latency_us = 1 }]\n") == "c.toml:12: level 1: lines.us_per_mib is missing; expected a number of at least 0");
+    CHECK(refused("lines = [{ latency_us = 1, us_per_mb = 2 }]\n") ==
+          "c.toml:12: unknown key 'level 1: lines.us_per_mb'; the nearest known one is level 1: lines.us_per_mib");
+}
+
+TEST_CASE("cluster_file: what NCCL finds is described")
+{
+    auto const cluster = parse_cluster(good(), "c.toml", {});
+    REQUIRE(cluster.nccl);
+    CHECK(*cluster.nccl == nccl_machine{.ranks = 0,
+                                        .nodes = 0,
+                                        .channels = 16,
+                                        .channel_bandwidth = 22.5,
+                                        .gpu = nccl_gpu::hopper,
+                                        .cpu = nccl_cpu::intel,
+                                        .has_tree_pattern = false,
+                                        .nvls_bandwidth = 360.0});
+    CHECK(said_of("gpu = \"hopper\"", "gpu = \"kepler\"") == "c.toml:48: nccl.gpu must be one of volta, ampere, hopper, not 'kepler'");
+    CHECK(said_of("channels = 16", "channels = 0") == "c.toml:50: nccl.channels must be a whole number from 1 to 1024, not 0");
+    CHECK(said_of("nvlink = true", "nvlink = 1") == "c.toml:52: nccl.nvlink must be true or false, not a whole number");
+    CHECK(said_of("nvls_gb", "nvl_gb") == "c.toml:54: unknown key 'nccl.nvl_gb_per_s'; the nearest known one is nccl.nvls_gb_per_s");
+}
+
 TEST_CASE("cluster_file: the page's example is a cluster")
 {
     auto const page = source_file("docs/reference/cluster.md");
@@ -114,7 +155,8 @@ TEST_CASE("cluster_file: the page's example is a cluster")
     auto const cluster = parse_cluster(std::string_view{page}.substr(begin, page.find("```", begin) - begin), "cluster.md", {});
     CHECK(devices_of(cluster) == 128);
     CHECK(nodes_of(cluster) == 16);
-    for (auto const key : {"compute_tflops", "waiting_w", "links_per_member", "rate_gib_per_s", "measured", "node_write_gb_per_s", "merge_s"}) {
+    for (auto const key :
+         {"compute_tflops", "waiting_w", "links_per_member", "rate_gib_per_s", "measured", "lines", "node_write_gb_per_s", "merge_s", "channel_gb_per_s"}) {
         CAPTURE(key);
         CHECK(page.find("`" + std::string{key}) != std::string::npos);
     }
@@ -188,7 +230,7 @@ TEST_CASE("cluster_file: keys that cannot be are refused")
     CHECK(said_of("rate_gib_per_s = 50.0", "rate_gib_per_s = 50.0\nrate_gb_per_s = 50.0") ==
           "c.toml:23: level 2: rate_gb_per_s and rate_gib_per_s say the same; expected one of them");
     CHECK(said_of("latency_us = 1.1", "measured = \"m.csv\"") ==
-          "c.toml:15: level 1: measured gives latency and rate; expected none of latency_us, rate_gb_per_s and rate_gib_per_s beside it");
+          "c.toml:15: level 1: measured gives latency, rate and lines; expected none of latency_us, rate_gb_per_s, rate_gib_per_s and lines beside it");
     CHECK(said_of("read_gb_per_s = 100.0", "read_gb_per_s = 0.0") == "c.toml:38: storage.read_gb_per_s must be a number above 0 and at most 1e+09, not 0");
     CHECK(said_of_text("schema = 1\n") == "c.toml:1: device is missing; expected a table [device]");
     CHECK(said_of_text("schema = 1\ndevice = 3\n") == "c.toml:2: device must be a table, [device], not a whole number");

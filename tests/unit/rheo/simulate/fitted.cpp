@@ -3,7 +3,11 @@
 #include "rheo/simulate/network/fitted.hpp"
 
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "rheo/simulate/network/arrivals.hpp"
+#include "rheo/simulate/network/fitted_path.hpp"
 #include "support/public_vectors.hpp"
 
 using namespace rheo;
@@ -91,4 +95,32 @@ TEST_CASE("fitted: what cannot be is refused in a sentence")
     }
     measured_time const twice[] = {{{8}, {1.0}}, {{8}, {1.0}}};
     CHECK(fit_lines(twice).error() == "measured row 1 of 8 bytes: expected more bytes than in the row before it");
+}
+
+TEST_CASE("fitted: messages on a network take the times of the lines")
+{
+    std::vector<fitted_line> const lines{{{1e-6}, 4e-9}, {{1e-4}, 1e-10}};
+    fitted_path const measured{{{1e-5}, {1e9}}, lines};
+    fitted_path const plain{{{1e-5}, {1e9}}};
+    std::vector<network_level<fitted_path>> const levels{{2, network_topology::switched, measured}, {3, network_topology::ring, plain}};
+    array_view<network_level<fitted_path> const> const view{levels};
+    for (std::int64_t const size : {0, 1000, 100'000, 10'000'000}) {
+        std::vector<timed_message<>> const messages{{rank_id{0}, rank_id{1}, {size}}, {rank_id{1}, rank_id{0}, {size}}, {rank_id{0}, rank_id{4}, {size}}};
+        auto const times = *arrivals<fitted_network>(view, messages);
+        CHECK(times[0].count == Approx(fitted_time(lines, {size}).count));
+        CHECK(times[1] == times[0]);  // nobody shares
+        CHECK(times[2].count == Approx(1e-5 + static_cast<double>(size) / 1e9));
+        rank_links<fitted_path> slow{view};
+        slow(0, rank_id{1}) = slowed_link(measured, 3.0);
+        auto const slowed = *arrivals<fitted_network>(view, messages, &slow);
+        auto three_times = lines;
+        for (auto& line : three_times) {
+            line.seconds_per_byte *= 3.0;
+        }
+        CHECK(slowed[0].count == Approx(fitted_time(three_times, {size}).count));
+        slow(0, rank_id{1}) = {{{1e-3}, {1e6}}};  // a node with a link of its own, that was not measured
+        CHECK((*arrivals<fitted_network>(view, messages, &slow))[0].count == Approx(1e-5 + 1e-3 + static_cast<double>(size) / 1e6));
+    }
+    std::vector<network_level<fitted_path>> const wrong{{2, network_topology::full, {{{0.0}, {1.0}}, {{{-1.0}, 0.0}}}}};
+    CHECK(network_fault(array_view<network_level<fitted_path> const>{wrong}).find("rate or latency cannot be") != std::string::npos);
 }

@@ -196,6 +196,35 @@ TEST_CASE("played_step: node first is quick where nodes share a slow link")
     CHECK(end(step_reduction::node_first, 1).count == Approx(end(step_reduction::node_first, 64).count).epsilon(0.1));
 }
 
+TEST_CASE("played_step: NCCL sums in the time that it expects")
+{
+    auto const model = test::deep_gpt(4);
+    auto const p = *test::plan_on(one_f_one_b{}, std::vector<int>(16, 1), std::vector<int>(16, 1), static_cast<int>(model.layers.size()));
+    auto step = step_of(p, model, test::small_shape, machine_on(wire));
+    step.sums.assign(step.sums.size(), bytes{});
+    step.sums.back() = mebibytes(64);
+    std::vector<network_level<>> const levels{{8, network_topology::switched, wire}, {2, network_topology::switched, wire}};
+    step_rules<contended_network> rules{.reduction = step_reduction::nccl};
+    CHECK(play_step<contended_network>(step, array_view<network_level<> const>{levels}, rules).error() ==
+          "reductions by NCCL need what NCCL finds on the machine: the cluster's [nccl]");
+    rules.nccl = nccl_machine{.ranks = 0, .nodes = 0, .channels = 16, .channel_bandwidth = 12.0};
+    auto const large = play<contended_network>(step, levels, rules);
+    auto expected = *rules.nccl;
+    expected.ranks = 16;
+    expected.nodes = 2;
+    auto const takes = nccl_all_reduce(expected, mebibytes(64))->time;
+    auto const small = nccl_all_reduce(expected, bytes{})->time;
+    step.sums.back() = {};
+    CHECK((large.end - play<contended_network>(step, levels, rules).end).count == Approx((takes - small).count));
+    for (auto const& row : large.rows) {
+        CHECK(row.times.reductions >= takes - seconds{1e-12});
+        CHECK(total_time(row.times).count == Approx(large.end.count));
+    }
+    rules.each_pipeline = true;
+    step.sums.back() = mebibytes(64);
+    CHECK(play<contended_network>(step, levels, rules) == large);
+}
+
 TEST_CASE("played_step: whole nanoseconds are seconds rounded down")
 {
     auto const model = test::deep_gpt(10);

@@ -121,7 +121,7 @@ bool has_alike_reductions(modelled_step const& step, step_fold const& fold, step
             }
         }
     }
-    return rules.reduction == step_reduction::node_first ||
+    return rules.reduction == step_reduction::node_first || rules.reduction == step_reduction::nccl ||
            std::none_of(holders.begin(), holders.end(), [&](int n) { return n > 0 && n <= rules.most_exact_holders; });
 }
 

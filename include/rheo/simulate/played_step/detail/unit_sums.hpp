@@ -3,6 +3,7 @@
 
 // The reductions of a step under way: each holder of a unit begins when it has posted it, and is through when it has the sums of all.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,12 +13,15 @@
 #include "rheo/schedule/core/instruction.hpp"
 #include "rheo/simulate/collectives/detail/collective_play.hpp"
 #include "rheo/simulate/network/message_network.hpp"
+#include "rheo/simulate/network/model_time.hpp"
+#include "rheo/simulate/network/nccl.hpp"
 #include "rheo/simulate/played_step/detail/exchange_in_rounds.hpp"
 #include "rheo/simulate/played_step/detail/folded_step.hpp"
 #include "rheo/simulate/played_step/detail/reduction_rounds.hpp"
 #include "rheo/simulate/played_step/detail/unit_wire.hpp"
 #include "rheo/simulate/played_step/played_step.hpp"
 #include "rheo/simulate/step.hpp"
+#include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -76,6 +80,12 @@ public:
             u.through[at(member)] = 1;
             return;
         }
+        if (rules_.reduction == step_reduction::nccl) {
+            if (u.missing == 0) {
+                carrier.alarm(Model::sum(carrier.now(), model_time<Model>(time_by_nccl(u))), {step_event::sums, static_cast<std::uint32_t>(unit.value), 0, {}});
+            }
+            return;
+        }
         if (goes_in_rounds(u)) {
             if (!u.rounds) {
                 u.rounds = std::make_unique<exchange_in_rounds<Model>>(wire_of(carrier, unit), u.rows.size(), rounds_of(u));
@@ -94,7 +104,12 @@ public:
     void happen(step_note const& note, Through const& through)
     {
         auto& u = units_[note.subject];
-        if (u.rounds) {
+        if (rules_.reduction == step_reduction::nccl) {
+            std::fill(u.through.begin(), u.through.end(), char{1});
+            for (auto const row : u.rows) {
+                through(row);
+            }
+        } else if (u.rounds) {
             u.rounds->happen(note.inner, ender_of(u, through));
         } else if (u.exact->happen(note.inner)) {
             ender_of(u, through)(note.inner.rank);
@@ -145,6 +160,22 @@ private:
             }
         }
         return {-1};
+    }
+
+    /// Of the sums as integers, as the executor has NCCL add them. Nodes count as equally full.
+    seconds time_by_nccl(unit_state const& u) const
+    {
+        std::vector<std::int32_t> nodes;
+        for (auto const rank : u.ranks) {
+            nodes.push_back(rank.value / levels_[0].members);
+        }
+        std::sort(nodes.begin(), nodes.end());
+        auto machine = *rules_.nccl;
+        machine.nodes = static_cast<int>(std::unique(nodes.begin(), nodes.end()) - nodes.begin());
+        machine.ranks = (static_cast<int>(u.ranks.size()) + machine.nodes - 1) / machine.nodes * machine.nodes;
+        auto const choice = nccl_all_reduce(machine, u.size);
+        expects(static_cast<bool>(choice), "NCCL's machine is checked before a step is played");
+        return choice->time;
     }
 
     exchange_detail detail_of(unit_state const& u) const
