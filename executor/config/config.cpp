@@ -15,6 +15,7 @@
 
 #include "executor/config/config_fields.hpp"
 #include "executor/config/inject.hpp"
+#include "executor/config/learning_rate.hpp"
 #include "executor/config/plan_change.hpp"
 #include "executor/config/schedule_file.hpp"
 #include "rheo/model/grid.hpp"
@@ -200,6 +201,9 @@ std::optional<invalid_key> check(run_config const& config)
     }
     if (auto fault = check_power(config)) {
         return fault;
+    }
+    if (auto error = error_of_schedule(config.optimizer); !error.empty()) {
+        return invalid_key{error.substr(0, error.find_first_of(" :")), std::move(error)};
     }
     if (auto error = error_of_changes(config); !error.empty()) {
         return invalid_key{"plan.changes", std::move(error)};

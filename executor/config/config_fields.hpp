@@ -102,8 +102,15 @@ void for_each_field(Config& c, Visit&& visit)
     visit("train.skip_not_finite", c.train.skip_not_finite, field_limits{}, "Skip a step whose gradient is not finite, instead of stopping.");
 
     visit("optimizer.learning_rate", c.optimizer.learning_rate, at_least(0), "AdamW: learning rate after the warm-up.");
-    visit("optimizer.final_learning_rate", c.optimizer.final_learning_rate, at_least(0), "Learning rate at the end of the cosine.");
+    visit("optimizer.final_learning_rate", c.optimizer.final_learning_rate, at_least(0), "Learning rate at the end of the decay.");
     visit("optimizer.warmup_steps", c.optimizer.warmup_steps, at_least(0), "Steps of linear warm-up.");
+    visit(
+        "optimizer.schedule", c.optimizer.schedule, field_limits{},
+        "Learning rate after the warm-up: cosine or linear to the final one at train.steps, constant, wsd (stable_steps, then linear in decay_steps), table.");
+    visit("optimizer.stable_steps", c.optimizer.stable_steps, at_least(0), "wsd: steps at the whole learning rate, after the warm-up.");
+    visit("optimizer.decay_steps", c.optimizer.decay_steps, at_least(0), "wsd: steps of linear decay, after those.");
+    visit("optimizer.table", c.optimizer.table, field_limits{},
+          "table: learning rates by step, e.g. [\"0: 1e-3\", \"1000: 1e-4\"], in place of warm-up and decay. Linear in between.");
     visit("optimizer.beta1", c.optimizer.beta1, field_limits{0, 1, false, true}, "AdamW: decay of the first moment.");
     visit("optimizer.beta2", c.optimizer.beta2, field_limits{0, 1, false, true}, "AdamW: decay of the second moment.");
     visit("optimizer.epsilon", c.optimizer.epsilon, field_limits{.least = 0, .above_least = true}, "AdamW: added to the denominator.");

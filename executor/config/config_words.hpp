@@ -17,6 +17,9 @@ enum class model_family : std::uint8_t { gpt2, llama };
 /// What stages store.
 enum class stored_numbers : std::uint8_t { float32, brain_float16 };
 
+/// How the learning rate goes on after the warm-up (learning_rate.hpp).
+enum class rate_schedule : std::uint8_t { cosine, linear, constant, wsd, table };
+
 /// The integers of exact gradient sums.
 enum class sum_integers : std::uint8_t { int64, int32 };
 
@@ -40,6 +43,8 @@ template <>
 inline constexpr std::array<std::string_view, 2> words_of<model_family>{"gpt2", "llama"};
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<stored_numbers>{"fp32", "bf16"};
+template <>
+inline constexpr std::array<std::string_view, 5> words_of<rate_schedule>{"cosine", "linear", "constant", "wsd", "table"};
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<sum_integers>{"int64", "int32"};
 template <>

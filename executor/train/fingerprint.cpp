@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/config/learning_rate.hpp"
 #include "rheo/model/grid.hpp"
 
 namespace rheo::inline v0 {
@@ -80,9 +81,8 @@ std::vector<fingerprint_line> fingerprint_of(model_description const& model, run
         {"microbatches per step", std::to_string(train.microbatches)},
         {"microbatch", fmt::format("{} sequences of {} tokens{}", train.microbatch.sequences, train.microbatch.tokens,
                                    train.microbatch.slices > 1 ? fmt::format(" in {} slices", train.microbatch.slices) : "")},
-        {"optimizer", fmt::format("AdamW lr {} to {} over {} steps, warm-up {}, betas {} {}, epsilon {}, decay {}, clip {}", optimizer.learning_rate,
-                                  optimizer.final_learning_rate, train.steps, optimizer.warmup_steps, optimizer.beta1, optimizer.beta2, optimizer.epsilon,
-                                  optimizer.weight_decay, optimizer.clip_norm)},
+        {"optimizer", fmt::format("AdamW {}, betas {} {}, epsilon {}, decay {}, clip {}", rates_text(optimizer, train.steps), optimizer.beta1, optimizer.beta2,
+                                  optimizer.epsilon, optimizer.weight_decay, optimizer.clip_norm)},
         {"steps that are not finite", train.skip_not_finite ? "skipped" : "an error"},
         {"dtypes",
          fmt::format("{}{}, exact {} sums{}", backend.policy().storage == dtype::f32 ? "fp32" : "bf16",

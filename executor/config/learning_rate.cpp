@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/config/learning_rate.hpp"
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rheo/units/in_quotes.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+std::string_view without_spaces(std::string_view text)
+{
+    while (!text.empty() && text.front() == ' ') {
+        text.remove_prefix(1);
+    }
+    while (!text.empty() && text.back() == ' ') {
+        text.remove_suffix(1);
+    }
+    return text;
+}
+
+template <class Number>
+std::optional<Number> number_of(std::string_view text)
+{
+    text = without_spaces(text);
+    Number value{};
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() ? std::optional{value} : std::nullopt;
+}
+
+}  // namespace
+
+result<std::vector<rate_from>> rate_table(std::span<std::string const> entries)
+{
+    constexpr double most_rate = 1e300;
+    std::vector<rate_from> table;
+    for (auto const& entry : entries) {
+        auto const colon = std::min(entry.find(':'), entry.size());
+        auto const step = number_of<std::int64_t>(std::string_view{entry}.substr(0, colon));
+        auto const rate = colon < entry.size() ? number_of<double>(std::string_view{entry}.substr(colon + 1)) : std::nullopt;
+        if (!step || !rate || *step < 0 || !(*rate >= 0.0 && *rate <= most_rate)) {
+            return failure{fmt::format("{} is no learning rate of a step; expected STEP: RATE, both at least 0, e.g. 1000: 1e-4", in_quotes(entry))};
+        }
+        if (!table.empty() && *step <= table.back().step) {
+            return failure{fmt::format("step {} follows step {}; expected steps that ascend", *step, table.back().step)};
+        }
+        table.push_back({*step, *rate});
+    }
+    if (table.empty()) {
+        return failure{std::string{"there is no entry; expected STEP: RATE, e.g. 0: 1e-3"}};
+    }
+    return table;
+}
+
+std::string error_of_schedule(optimizer_config const& o)
+{
+    auto const is = [&](rate_schedule schedule) { return o.schedule == schedule; };
+    auto const name = name_of(o.schedule);
+    if (is(rate_schedule::table)) {
+        auto const table = rate_table(o.table);
+        return table ? "" : fmt::format("optimizer.table: {}", table.error());
+    }
+    if (!o.table.empty()) {
+        return fmt::format("optimizer.table gives the learning rates of optimizer.schedule = \"table\", not of \"{}\"", name);
+    }
+    for (auto const& [key, steps] : {std::pair{"optimizer.stable_steps", o.stable_steps}, std::pair{"optimizer.decay_steps", o.decay_steps}}) {
+        if (steps != 0 && !is(rate_schedule::wsd)) {
+            return fmt::format("{} is of optimizer.schedule = \"wsd\", not of \"{}\"", key, name);
+        }
+    }
+    return is(rate_schedule::wsd) && o.decay_steps == 0 ? "optimizer.decay_steps must be at least 1 with optimizer.schedule = \"wsd\"" : "";
+}
+
+std::string rates_text(optimizer_config const& o, std::int64_t steps)
+{
+    auto const begin = fmt::format("lr {}", o.learning_rate);
+    switch (o.schedule) {
+    case rate_schedule::linear: return fmt::format("{} to {} linearly over {} steps, warm-up {}", begin, o.final_learning_rate, steps, o.warmup_steps);
+    case rate_schedule::constant: return fmt::format("{}, warm-up {}", begin, o.warmup_steps);
+    case rate_schedule::wsd:
+        return fmt::format("{}, warm-up {}, {} steps stable, then to {} linearly over {}", begin, o.warmup_steps, o.stable_steps, o.final_learning_rate,
+                           o.decay_steps);
+    case rate_schedule::table: return fmt::format("lr by step {}", fmt::join(o.table, ", "));
+    case rate_schedule::cosine: break;
+    }
+    return fmt::format("{} to {} over {} steps, warm-up {}", begin, o.final_learning_rate, steps, o.warmup_steps);
+}
+
+}  // namespace rheo::inline v0
