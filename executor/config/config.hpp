@@ -124,7 +124,8 @@ struct power_config {
 };
 
 struct run_folder_config {
-    std::string folder;  ///< empty: runs/<config stem>
+    std::string folder;          ///< empty: runs/<config stem>
+    std::int64_t log_every = 0;  ///< steps between two lines of progress; 0: every five seconds
     bool trace = true;
     bool fuse = true;                                          ///< run the fused operation list
     compute_device device = compute_device::cpu;               ///< what a rank computes with: its threads, or a device of its node

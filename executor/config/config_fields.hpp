@@ -172,6 +172,7 @@ void for_each_field(Config& c, Visit&& visit)
     visit("power.guardian", c.power.guardian, field_limits{}, "Program that restores clocks. Empty = rheo-guardian beside rheo.");
 
     visit("run.folder", c.run.folder, field_limits{}, "Run folder. Empty = runs/<name of the config>.");
+    visit("run.log_every", c.run.log_every, at_least(0), "Steps between two lines of progress, where no terminal shows one line. 0 = every five seconds.");
     visit("run.trace", c.run.trace, field_limits{}, "Record every instruction of every rank.");
     visit("run.fuse", c.run.fuse, field_limits{}, "Run the fused operation list.");
     visit("run.device", c.run.device, field_limits{}, "What ranks compute with. Ranks of a node share its GPUs in turn.");

@@ -11,6 +11,8 @@
 #include <sstream>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 #include "executor/config/toml.hpp"
 #include "executor/plan/plan_json.hpp"
 #include "executor/records/metrics_log.hpp"
+#include "executor/records/progress.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/records/recorded_memory.hpp"
 #include "executor/records/report.hpp"
@@ -46,6 +49,19 @@ bool people_watch()
     std::error_code error;
     auto const target = fs::read_symlink(fmt::format("/proc/{}/fd/1", ::getppid()), error).string();
     return !error && (target.starts_with("/dev/pts/") || target.starts_with("/dev/tty"));
+}
+
+/// Of that terminal; 80 where it does not say.
+std::size_t terminal_columns()
+{
+    bool const is_own = ::isatty(STDOUT_FILENO) == 1;
+    auto const fd = is_own ? STDOUT_FILENO : ::open(fmt::format("/proc/{}/fd/1", ::getppid()).c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    winsize size{};
+    bool const known = fd >= 0 && ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    if (!is_own && fd >= 0) {
+        ::close(fd);
+    }
+    return known ? size.ws_col : 80;
 }
 
 }  // namespace
@@ -74,6 +90,7 @@ struct records::impl {
     std::string folder;
     rank_id rank;
     bool quiet;
+    std::int64_t log_every;  // steps; 0: by time
     bool is_reporter = false;
     memory_record memory{};
     bool rewrites = false;   // the progress line is one line of a terminal
@@ -83,6 +100,7 @@ struct records::impl {
     std::vector<recovery_record> recoveries = {};
     metrics_log metrics;
     std::chrono::steady_clock::time_point shown{};
+    step_pace pace{};
 
     /// @param people what they read of it
     void write(json const& object, std::string const& people = {})
@@ -143,11 +161,13 @@ struct records::impl {
         auto const now = std::chrono::steady_clock::now();
         auto const last = r.step.value + 1 == r.of_steps;
         auto const pause = rewrites ? std::chrono::milliseconds{100} : std::chrono::seconds{5};
-        if (!is_reporter || quiet || (!last && now - shown < pause)) {
+        pace.add(r.duration);
+        bool const is_due = log_every > 0 && !rewrites ? (r.step.value + 1) % log_every == 0 : now - shown >= pause;
+        if (!is_reporter || quiet || (!last && !is_due)) {
             return;
         }
         shown = now;
-        auto const line = progress_line(r);
+        auto const line = progress_line(r, pace.left(r.of_steps - r.step.value - 1), rewrites ? terminal_columns() - 1 : any_width);
         if (rewrites) {
             fmt::print("\r{}\x1b[K", line);
             line_open = true;
@@ -158,8 +178,9 @@ struct records::impl {
     }
 };
 
-records::records(std::string const& folder, rank_id rank, bool trace, bool quiet)
-    : impl_{std::make_unique<impl>(impl{.folder = folder, .rank = rank, .quiet = quiet, .metrics = metrics_log{folder + "/metrics.jsonl"}})}
+records::records(std::string const& folder, rank_id rank, bool trace, bool quiet, std::int64_t log_every)
+    : impl_{std::make_unique<impl>(
+          impl{.folder = folder, .rank = rank, .quiet = quiet, .log_every = log_every, .metrics = metrics_log{folder + "/metrics.jsonl"}})}
 {
     auto& self = *impl_;
     make_record_folder(self.folder + "/ranks");

@@ -134,9 +134,9 @@ struct ended_run {
 
 class records {
 public:
-    /// @param folder the run folder; @param quiet nothing is printed, what there is to say is in the folder.
+    /// @param folder the run folder; @param quiet nothing is printed, what there is to say is in the folder; @param log_every steps of a line, 0: by time
     /// @throws exit_error. What cannot be written later is reported once and given up.
-    records(std::string const& folder, rank_id rank, bool trace, bool quiet);
+    records(std::string const& folder, rank_id rank, bool trace, bool quiet, std::int64_t log_every = 0);
     ~records();
     records(records&&) noexcept;
     records& operator=(records&&) noexcept;

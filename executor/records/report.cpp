@@ -292,16 +292,6 @@ json to_json(final_record const& r, std::span<recovery_record const> recoveries)
     return object;
 }
 
-std::string progress_line(step_record const& r)
-{
-    auto const of = r.of_steps > 0 ? fmt::format("/{}", r.of_steps) : std::string{};
-    auto const per_second = r.duration.count > 0 ? static_cast<double>(r.tokens) / r.duration.count : 0;
-    auto const energy =
-        r.energy.count > 0 ? fmt::format("  {:.4g} J, {:.3g} J/token", r.energy.count, r.energy.count / static_cast<double>(r.tokens)) : std::string{};
-    return fmt::format("step {}{}  loss {}  {:.0f} tokens/s{}  {} rank{}  {} recover{}{}", r.step.value + 1, of, loss_text(r.loss), per_second, energy, r.ranks,
-                       plural(r.ranks), r.recoveries, r.recoveries == 1 ? "y" : "ies", r.skipped ? "  skipped: not finite" : "");
-}
-
 std::string recovery_line(recovery_record const& r)
 {
     auto const salvage = r.lost.empty() ? std::string{}

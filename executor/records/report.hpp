@@ -29,9 +29,6 @@ std::string loss_text(double loss);
 /// From the loss to the first instruction of the new generation.
 seconds total(recovery_record const& record);
 
-/// `step 12/400  loss 2.3456  1234 tokens/s  5 ranks  0 recoveries`
-std::string progress_line(step_record const& record);
-
 /// What was lost, what continues, what was kept, in one line.
 std::string recovery_line(recovery_record const& record);
 

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,7 @@
 #include "executor/mpi/cuda_support.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/os/exit_without_finalize.hpp"
+#include "executor/plan/job_summary.hpp"
 #include "executor/plan/plan_json.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/records/report.hpp"
@@ -349,9 +351,8 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<records> record;
     watch.all_joined();
     config.run.folder = begun.folder;
-    for (auto& note : notes_of(*backend, given, runs)) {
-        begun.notes.push_back(std::move(note));
-    }
+    std::ranges::move(job_summary(first, runs, config, data->training_tokens(), !begun.from), std::back_inserter(begun.notes));
+    std::ranges::move(notes_of(*backend, given, runs), std::back_inserter(begun.notes));
     auto const& launch = begun.launch;
     std::optional<energy_account> energies;
     if (power.device) {
@@ -364,7 +365,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<rank_services> services;
     std::optional<trainer> training;
     try {
-        record.emplace(config.run.folder, self, config.run.trace, options.quiet);
+        record.emplace(config.run.folder, self, config.run.trace, options.quiet, config.run.log_every);
         launch_clock const clock{launch.launched};
         fault_injector const injector{faults, self};
         services.emplace(rank_services{.data = *data,

@@ -12,6 +12,7 @@
 
 #include "executor/checkpoint/checkpoint_manifest.hpp"
 #include "executor/config/strict_json.hpp"
+#include "executor/records/progress.hpp"
 #include "executor/records/report.hpp"
 #include "executor/records/run_folder.hpp"
 #include "rheo/units/exit_error.hpp"

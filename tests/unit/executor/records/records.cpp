@@ -439,7 +439,8 @@ TEST_CASE("records: plain lines without a terminal")
             r->finish({.message = "all steps are done"});
         }
     });
-    CHECK(out.find("step 1/400  loss 2.5000  4096 tokens/s  5 ranks  1 recovery\nstep 400/400  loss ") == 0);  // the second came too soon after the first
+    CHECK(out.find("step 1/400  loss 2.5000  norm 1  lr 0.001  4096 tokens/s  5 ranks  3 min left\nstep 400/400  loss ") ==
+          0);  // the second came too soon after the first
     CHECK(out.find("a note\n") != std::string::npos);
     CHECK(out.find("a note\n", out.find("a note\n") + 1) == std::string::npos);
     CHECK(out.find('\r') == std::string::npos);
