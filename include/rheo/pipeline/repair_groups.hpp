@@ -1,13 +1,16 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Repairs pipelines of groups after ranks were lost or leave. Pipelines keep their cuts. A spare takes the shards of a lost rank; without one, the rest of
-// its group share them as evenly as possible. An empty position takes a rank from the largest group of its pipeline. If a pipeline cannot be kept, the
-// one with the most positions gives its ranks to the others. So as many pipelines as possible stay, hence copies of each cell, and then groups stay large.
+// Repairs pipelines of groups after ranks were lost or leave. Pipelines keep their cuts, and each group lies in one node. A spare of the node takes the
+// shards of a lost rank; without one, the rest of its group share them as evenly as possible. An empty position takes spares of any one node, or a rank from
+// the largest group of its pipeline. If a pipeline cannot be kept, the one with the most positions gives its ranks to the others. So as many pipelines as
+// possible stay, hence copies of each cell, and then groups stay large.
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -63,14 +66,21 @@ struct damaged_pipeline {
         return now;
     }
 
-    /// Ranks that wait fill holes, those of empty groups first.
-    void fill(std::vector<rank_id>& free, bool only_empty)
+    /// A member of the group; no_member when it has none.
+    rank_id any_member(std::size_t position) const
+    {
+        auto const member = std::find_if(groups[position].begin(), groups[position].end(), [](rank_id r) { return r != no_member; });
+        return member == groups[position].end() ? no_member : *member;
+    }
+
+    /// Ranks that wait fill holes: either one of each empty group, or all. @param choose the rank that joins a member's node, or takes an empty position
+    template <class Choose>
+    void fill(bool only_empty, Choose const& choose)
     {
         for (std::size_t position = 0; position < groups.size(); ++position) {
             for (auto& member : groups[position]) {
-                if (member == no_member && !free.empty() && (!only_empty || members(position) == 0)) {
-                    member = free.front();
-                    free.erase(free.begin());
+                if (member == no_member && (!only_empty || members(position) == 0)) {
+                    member = choose(any_member(position));
                 }
             }
         }
@@ -90,6 +100,45 @@ struct damaged_pipeline {
         auto const lent = std::find_if(groups[largest].rbegin(), groups[largest].rend(), [](rank_id r) { return r != no_member; });
         groups[empty].front() = std::exchange(*lent, no_member);
         return true;
+    }
+};
+
+/// The ranks that wait, by node.
+template <class OnlyWhenCalled = void>
+struct waiting_ranks {
+    std::vector<rank_id> free;  ///< ascending
+    int node_size;              ///< 1: nothing is known of nodes, all ranks are on one
+
+    std::int32_t node_of(rank_id rank) const { return node_size > 1 ? rank.value / node_size : 0; }
+
+    /// The first rank of the node, which waits no more; no_member when there is none.
+    rank_id take(std::int32_t node)
+    {
+        auto const place = std::find_if(free.begin(), free.end(), [&](rank_id rank) { return node_of(rank) == node; });
+        if (place == free.end()) {
+            return no_member;
+        }
+        auto const taken = *place;
+        free.erase(place);
+        return taken;
+    }
+
+    /// The node that has most ranks which its own groups do not miss. @pre a rank waits
+    std::int32_t node_with_most(std::vector<damaged_pipeline<>> const& pipelines) const
+    {
+        std::map<std::int32_t, int> room;
+        for (auto const rank : free) {
+            ++room[node_of(rank)];
+        }
+        for (auto const& pipeline : pipelines) {
+            for (std::size_t position = 0; position < pipeline.groups.size(); ++position) {
+                auto const node = pipeline.members(position) > 0 ? room.find(node_of(pipeline.any_member(position))) : room.end();
+                if (node != room.end()) {
+                    node->second -= static_cast<int>(pipeline.groups[position].size()) - pipeline.members(position);
+                }
+            }
+        }
+        return std::max_element(room.begin(), room.end(), [](auto const& a, auto const& b) { return a.second < b.second; })->first;
     }
 };
 
@@ -126,13 +175,20 @@ std::vector<int> shares_by_speed(array_view<pipeline_instance const> pipelines, 
     return shares;
 }
 
-/// @param staying the ranks that have, or may get, a place, ascending  @param failures f of f + 1 copies  @param fits whether the ranks of a pipeline have
-/// the memory for it  @returns why no pipeline can be kept
+/// What a repair is to keep to.
+struct group_repair {
+    int microbatches;   ///< of a step
+    int failures;       ///< f of f + 1 copies
+    int node_size = 1;  ///< rank / node_size is a rank's node; 1: nothing is known of nodes
+};
+
+/// @param staying the ranks that have, or may get, a place, ascending  @param fits whether the ranks of a pipeline have the memory for it
+/// @returns why no pipeline can be kept
 template <class Fits>
-result<recomposition> repair_groups(array_view<pipeline_instance const> before, array_view<rank_id const> staying, int microbatches, int failures,
-                                    Fits const& fits)
+result<recomposition> repair_groups(array_view<pipeline_instance const> before, array_view<rank_id const> staying, group_repair rules, Fits const& fits)
 {
-    std::vector<rank_id> free(staying.begin(), staying.end());
+    detail::waiting_ranks<> waiting{{staying.begin(), staying.end()}, rules.node_size};
+    auto& free = waiting.free;
     std::vector<detail::damaged_pipeline<>> pipelines;
     for (auto const& pipeline : before) {
         auto& now = pipelines.emplace_back(detail::damaged_pipeline<>{pipeline, groups_of(pipeline)});
@@ -143,10 +199,14 @@ result<recomposition> repair_groups(array_view<pipeline_instance const> before, 
             }
         }
     }
+    auto const choose = [&](rank_id member) {
+        auto const node = member != detail::no_member || free.empty() ? waiting.node_of(member) : waiting.node_with_most(pipelines);
+        return waiting.take(node);
+    };
     auto const fill = [&] {
         for (bool const only_empty : {true, false}) {
             for (auto& pipeline : pipelines) {
-                pipeline.fill(free, only_empty);
+                pipeline.fill(only_empty, choose);
             }
         }
     };
@@ -176,11 +236,11 @@ result<recomposition> repair_groups(array_view<pipeline_instance const> before, 
     if (pipelines.empty()) {
         return failure{"no pipeline of groups can be kept with the " + std::to_string(staying.size()) + " ranks that are left"};
     }
-    recomposition next{.spares = std::move(free), .degraded = static_cast<int>(pipelines.size()) < failures + 1};
+    recomposition next{.spares = std::move(free), .degraded = static_cast<int>(pipelines.size()) < rules.failures + 1};
     for (auto const& pipeline : pipelines) {
         next.pipelines.push_back(pipeline.instance());
     }
-    next.shares = shares_by_speed(next.pipelines, microbatches);
+    next.shares = shares_by_speed(next.pipelines, rules.microbatches);
     return next;
 }
 

@@ -101,7 +101,7 @@ private:
             return std::nullopt;
         }
         auto p = like_;
-        p.pipelines = pipelines_of_sizes(known_.ready, chosen->sizes);
+        p.pipelines = pipelines_of_sizes(known_.ready, chosen->sizes, numbered_ranks(ranks));
         p.work = deal(chosen->shares);
         p.spares.clear();
         return p;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,19 +32,25 @@
 
 namespace rheo::inline v0 {
 
-/// Pipelines of these sizes with ranks 0, 1, ... in their order. @pre there is a template of each size
+/// Ranks 0 .. count-1.
 template <class OnlyWhenCalled = void>
-std::vector<pipeline_instance> pipelines_of_sizes(template_set_value const& ready, array_view<int const> sizes)
+std::vector<rank_id> numbered_ranks(int count)
+{
+    std::vector<rank_id> ranks(static_cast<std::size_t>(count));
+    std::iota(ranks.begin(), ranks.end(), rank_id{0});
+    return ranks;
+}
+
+/// Pipelines of these sizes with the ranks in their order. @pre there is a template of each size, and a rank for each place
+template <class OnlyWhenCalled = void>
+std::vector<pipeline_instance> pipelines_of_sizes(template_set_value const& ready, array_view<int const> sizes, array_view<rank_id const> ranks)
 {
     std::vector<pipeline_instance> pipelines;
-    rank_id next{0};
+    std::size_t next = 0;
     for (auto const n : sizes) {
-        std::vector<rank_id> ranks;
-        for (int position = 0; position < n; ++position) {
-            ranks.push_back(next);
-            ++next;
-        }
-        pipelines.push_back(make_instance(template_of_size(ready, n), ranks));
+        auto const count = static_cast<std::size_t>(n);
+        pipelines.push_back(make_instance(template_of_size(ready, n), ranks.subspan(next, count)));
+        next += count;
     }
     return pipelines;
 }
@@ -91,14 +98,14 @@ std::string cut_by_hand(std::vector<pipeline_instance>& pipelines, std::vector<i
 
 /// Pipelines of whole nodes in place of those of the planner's choice, if they survive more losses of nodes and there are enough of them.
 template <class OnlyWhenCalled = void>
-std::optional<recomposition> of_whole_nodes(template_set_value const& ready, planning_request const& request, int ranks,
+std::optional<recomposition> of_whole_nodes(template_set_value const& ready, planning_request const& request, array_view<rank_id const> ranks,
                                             std::vector<pipeline_instance> const& chosen)
 {
     if (request.node_size == 1 || !request.pipelines.empty()) {
         return std::nullopt;
     }
     std::vector<rank_holdings> members;
-    for (rank_id r{0}; r.value < ranks - request.spares; ++r) {
+    for (auto const r : ranks.subspan(0, ranks.size() - static_cast<std::size_t>(request.spares))) {
         members.push_back({r, {}, {}, {}});
     }
     auto const nodes = nodes_of(members, request.node_size);
@@ -163,15 +170,15 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, planning_requ
 }  // namespace detail
 
 template <class OnlyWhenCalled = void>
-result<initial_plan> plan_of_groups(model_description const& model, planning_request const& request, int ranks);
+result<initial_plan> plan_of_groups(model_description const& model, planning_request const& request, array_view<rank_id const> ranks);
 template <class OnlyWhenCalled = void>
-result<initial_plan> plan_of_shortest_step(model_description const& model, planning_request request, int ranks);
+result<initial_plan> plan_of_shortest_step(model_description const& model, planning_request request, array_view<rank_id const> ranks);
 
-/// The plan for ranks 0 .. ranks-1, the last `spares` of them without a place. Where the loss of `failures` nodes would lose state, pipelines of
-/// the planner's choice are made of whole nodes, and ranks of those in request.pipelines exchange places.
-/// @pre ranks > request.spares; request.pipelines, where given, take all other ranks  @returns a plan, or why there is none
+/// The plan for these ranks, the last `spares` of them without a place; their numbers may have gaps. Where the loss of `failures` nodes would lose state,
+/// pipelines of the planner's choice are made of whole nodes, and ranks of those in request.pipelines exchange places.
+/// @param ranks ascending, more than request.spares  @pre request.pipelines, where given, take all other ranks  @returns a plan, or why there is none
 template <class OnlyWhenCalled = void>
-result<initial_plan> make_plan(model_description const& model, planning_request const& request, int ranks)
+result<initial_plan> make_initial_plan(model_description const& model, planning_request const& request, array_view<rank_id const> ranks)
 {
     if (request.tensor.is_automatic() || !request.candidates.empty()) {
         return plan_of_shortest_step(model, request, ranks);
@@ -179,17 +186,18 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
     if (!request.tensor.is_one()) {
         return plan_of_groups(model, request, ranks);
     }
+    auto const count = static_cast<int>(ranks.size());
     auto const layers = static_cast<int>(model.layers.size());
-    bool const alone = ranks - request.spares == 1 || request.pipelines.size() == 1;
+    bool const alone = count - request.spares == 1 || request.pipelines.size() == 1;
     auto const limit = request.layers.empty() ? request.memory_limit : std::nullopt;  // what is cut by hand is judged as it is
     auto const copies = alone ? 1 : 2;
-    auto const ready = request.pipelines.empty() ? ready_templates(model, request, ranks, limit, copies) : named_templates(model, request, limit, copies);
-    auto const chosen = detail::choose_sizes(ready, request, ranks, layers);
+    auto const ready = request.pipelines.empty() ? ready_templates(model, request, count, limit, copies) : named_templates(model, request, limit, copies);
+    auto const chosen = detail::choose_sizes(ready, request, count, layers);
     if (!chosen) {
         return failure{chosen.error()};
     }
     initial_plan answer{.plan = {.schedule = request.schedule,
-                                 .pipelines = pipelines_of_sizes(ready, chosen->sizes),
+                                 .pipelines = pipelines_of_sizes(ready, chosen->sizes, ranks),
                                  .work = {},
                                  .spares = {},
                                  .recompute = {.every_stage = request.recompute == recompute_policy::always},
@@ -216,19 +224,27 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
         answer.time = whole->time;
     }
     p.work = deal(shares);
-    for (rank_id r{0}; r.value < ranks; ++r) {
+    for (auto const r : ranks) {
         if (!position_of(p, r).found) {
             p.spares.push_back(r);
         }
     }
     choose_recomputation(p, model, request);
-    if (auto error = detail::memory_error(p, model, request, ranks); !error.empty()) {
+    if (auto error = detail::memory_error(p, model, request, ranks.back().value + 1); !error.empty()) {
         return failure{std::move(error)};
     }
     return answer;
 }
 
+/// The plan for ranks 0 .. ranks-1.
+template <class OnlyWhenCalled = void>
+result<initial_plan> make_plan(model_description const& model, planning_request const& request, int ranks)
+{
+    return make_initial_plan(model, request, numbered_ranks(ranks));
+}
+
 #ifdef RHEO_COMPILED  // in rheo::compiled
+extern template result<initial_plan> make_initial_plan<>(model_description const&, planning_request const&, array_view<rank_id const>);
 extern template result<initial_plan> make_plan<>(model_description const&, planning_request const&, int);
 #endif
 

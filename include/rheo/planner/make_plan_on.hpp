@@ -31,21 +31,12 @@ plan with_ranks(plan p, NewRank const& new_rank)
     return p;
 }
 
-/// Makes a plan for these ranks. @param ranks ascending
+/// Makes a plan for these ranks. Each group lies in one of their nodes. @param ranks ascending
 template <class OnlyWhenCalled = void>
 result<plan> make_plan_on(model_description const& model, planning_request const& request, array_view<rank_id const> ranks)
 {
-    auto made = make_plan(model, request, static_cast<int>(ranks.size()));
-    if (!made) {
-        return failure{made.error()};
-    }
-    auto p = with_ranks(std::move(made->plan), [&](rank_id number) { return ranks[at(number)]; });
-    for (auto const& pipeline : p.pipelines) {
-        if (auto error = detail::group_error(pipeline, grid_of(model), request.node_size); !error.empty()) {
-            return failure{std::move(error)};
-        }
-    }
-    return p;
+    auto made = make_initial_plan(model, request, ranks);
+    return made ? result<plan>{std::move(made->plan)} : failure{made.error()};
 }
 
 /// The pipelines of a plan with their shares of a step.

@@ -28,7 +28,8 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// New pipelines of groups for these ranks. The planner chooses their sizes; if there are too few ranks for a group, groups are smaller.
+/// New pipelines of groups for these ranks: the best of all degrees up to the request's. If there are too few ranks on a node for a group, groups are
+/// smaller.
 template <class OnlyWhenCalled = void>
 result<recomposition> new_groups(model_description const& model, planning_request request, std::vector<rank_id> const& ranks)
 {
@@ -39,12 +40,18 @@ result<recomposition> new_groups(model_description const& model, planning_reques
     request.layers.clear();
     request.shares.clear();
     request.spares = 0;
-    request.tensor.values = {std::min(request.tensor.largest(), static_cast<int>(ranks.size()))};
-    auto made = make_plan_on(model, request, ranks);
-    if (!made) {
-        return failure{made.error()};
+    result<initial_plan> best = failure{"none"};
+    for (auto degree = std::min(request.tensor.largest(), static_cast<int>(ranks.size())); degree >= 1; --degree) {
+        request.tensor.values = {degree};
+        auto made = make_initial_plan(model, request, ranks);
+        if (made) {
+            made->time = time_of_step(made->plan, model, request);
+        }
+        if (made && best ? made->degraded < best->degraded || (made->degraded == best->degraded && made->time < best->time) : made || !best) {
+            best = std::move(made);
+        }
     }
-    return recomposition_of(*made);
+    return best ? result<recomposition>{recomposition_of(best->plan)} : failure{best.error()};
 }
 
 /// The plan with these pipelines and shares.
@@ -79,7 +86,7 @@ decltype(replanning::regroup) regrouping(model_description const& model, plannin
     }
     return [model, request](array_view<pipeline_instance const> before, std::vector<rank_id> const& staying) {
         auto const fits = [&](pipeline_instance const& pipeline) { return fits_alone(pipeline, model, request); };
-        auto next = repair_groups(before, staying, request.microbatches, request.failures, fits);
+        auto next = repair_groups(before, staying, {request.microbatches, request.failures, request.node_size}, fits);
         if (!next) {
             next = new_groups(model, request, staying);
         }

@@ -26,6 +26,7 @@ changes 1 lost-after 4 "${single[@]}" --set "$to_twos" --inject kill:3@3:sum_gra
 changes 1 two-lost 6 --set plan.pipelines=[2,4] --set "$to_twos" --inject kill:0@2:copy --inject kill:4@4:gather
 changes 2 chosen 6 --set plan.pipelines=[2,4] --set plan.tensor=2 --set 'plan.changes=["2: tensor=0 pipelines=[]", "4: tensor=3"]' --inject kill:1@3:forward
 changes 1 left 6 --set plan.pipelines=[2,4] --set "$to_twos" --inject drain:0@1
+changes 2 nodes 4 "${single[@]}" --set plan.node_size=2 --set 'plan.changes=["2: tensor=[1,2,1] pipelines=[3,1]", "4: tensor=2 pipelines=[]"]' --inject kill:1@3:gather
 changes 0 too-few 4 "${single[@]}" --set 'plan.changes=["2: tensor=2 pipelines=[2,2]"]' --inject kill:2@1:forward
 expect "too few ranks: a sentence" 1 "$(grep -c 'stays as it is after step 2: tensor=2 pipelines=\[2,2\]: plan.pipelines = \[2, 2\] asks for 4 ranks, but the job has 3' too-few/metrics.jsonl)"
 

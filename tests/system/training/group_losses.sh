@@ -22,6 +22,15 @@ for phase in shrink copy; do # in the recovery of another loss, of other shards
 done
 survives waiting 5 "${twos[@]}" --set plan.spares=1 --inject kill:1@1:sum_gradient
 expect "waiting: the rank that waited has work" some "$(grep -q '"name":"F"' waiting/trace/rank-4.jsonl && echo some)"
+# A group lies in one node: a rank that waits on another one stays there, unless a position has lost all of its ranks.
+on_nodes=("${twos[@]}" --set plan.spares=1 --set plan.node_size=2)
+has_work() { grep -q '"name":"F"' "$1/trace/rank-$2.jsonl" && echo some || echo none; }
+survives other-node 5 "${on_nodes[@]}" --inject kill:1@1:sum_gradient
+expect "other-node: the rank that waits" none "$(has_work other-node 4)"
+survives node-lost 5 "${on_nodes[@]}" --inject kill:2@1:gather --inject kill:3@1:gather
+expect "node-lost: the rank that waited" some "$(has_work node-lost 4)"
+survives own-node 6 "${twos[@]}" --set plan.pipelines=[] --set plan.spares=2 --set plan.node_size=3 --inject kill:4@1:backward
+expect "own-node: the ranks that waited" "none some" "$(has_work own-node 2) $(has_work own-node 5)"
 survives borrowed 5 --set plan.pipelines=[3,2] --set plan.tensor=[2,1,2] --inject kill:2@1:forward
 survives both 4 "${twos[@]}" --inject kill:2@1:gather --inject kill:3@1:sum
 survives left 4 "${twos[@]}" --inject drain:1@0

@@ -17,6 +17,8 @@ same four 4 --set plan.pipelines=[4] --set plan.tensor=4
 same stages 4 --set plan.pipelines=[4] --set plan.tensor=2
 as_planned stages
 same uneven 6 --set plan.pipelines=[6] --set plan.tensor=[3,1,2] --set plan.layers=[1,3,1]
+same nodes 3 --set plan.pipelines=[3] --set plan.tensor=[1,2] --set plan.node_size=2
+expect "each group in its node" '"ranks": [[2], [0, 1]]' "$(grep -o '"ranks": .*]]' nodes/plan.json)"
 same beside 5 --set plan.pipelines=[2,3] --set plan.tensor=[2,1,2]
 same chosen 4 --set plan.pipelines=[] --set plan.tensor=0
 same auto 4 --set plan.pipelines=[] --set plan.tensor=0 --set plan.schedule=auto --set plan.recompute=auto --set plan.memory_mib=64
@@ -90,5 +92,5 @@ refused() { # <ranks> <sentence> [arguments]
 }
 refused 4 "plan.tensor = 4 needs train.shards of 4 or more; it is 2 and decides the bits" --set train.shards=2 --set plan.pipelines=[4] --set plan.tensor=4
 refused 3 "plan.pipelines = [3] gives pipeline 0 3 ranks, which are no whole groups of plan.tensor = 2" --set plan.pipelines=[3] --set plan.tensor=2
-refused 3 "plan.tensor = [1, 2]: ranks 1 to 2 of a group lie on two nodes of plan.node_size = 2" --set plan.pipelines=[3] --set plan.tensor=[1,2] --set plan.node_size=2
+refused 4 "plan.tensor = [1, 3]: 2 groups do not fit into nodes of 2, 2 ranks; a group lies in one node of plan.node_size = 2" --set plan.pipelines=[4] --set plan.tensor=[1,3] --set plan.node_size=2
 exit $((failures > 0))

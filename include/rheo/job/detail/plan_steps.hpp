@@ -243,7 +243,7 @@ private:
     std::vector<known_plan> evaluated_;
 };
 
-/// The plans with which a job begins. They follow from the number of ranks, so each number is planned for once.
+/// The plans with which a job begins. They follow from how many ranks each node has, so ranks in the same numbers are planned for once.
 template <class OnlyWhenCalled = void>
 class first_plans {
 public:
@@ -252,27 +252,34 @@ public:
     /// @param present ascending
     result<plan> on(std::vector<rank_id> const& present)
     {
-        auto const count = static_cast<int>(present.size());
-        auto const [place, is_new] = plans_.try_emplace(count, failure{"not planned"});
+        std::vector<std::size_t> key;
+        for (auto const& node : ranks_by_node<OnlyWhenCalled>(present, job_->request.node_size)) {
+            key.push_back(node.size());
+        }
+        auto const [place, is_new] = plans_.try_emplace(std::move(key), planned{present, failure{"not planned"}});
+        auto& of = place->second;
         if (is_new) {
-            place->second = plan_of(count);
+            of.made = plan_of(present);
         }
-        if (!place->second) {
-            return place->second;
+        if (!of.made || of.ranks == present) {
+            return of.made;
         }
-        auto p = with_ranks(*place->second, [&](rank_id number) { return present[at(number)]; });
-        for (auto const& pipeline : p.pipelines) {
-            if (auto error = group_error(pipeline, grid_of(job_->model), job_->request.node_size); !error.empty()) {
-                return failure{std::move(error)};
-            }
-        }
-        return p;
+        return with_ranks(*of.made, [&](rank_id rank) {
+            auto const number = std::lower_bound(of.ranks.begin(), of.ranks.end(), rank) - of.ranks.begin();
+            return present[static_cast<std::size_t>(number)];
+        });
     }
 
 private:
-    result<plan> plan_of(int count) const
+    struct planned {
+        std::vector<rank_id> ranks;
+        result<plan> made;
+    };
+
+    result<plan> plan_of(std::vector<rank_id> const& present) const
     {
         auto request = job_->request;
+        auto const count = static_cast<int>(present.size());
         if (count != job_->ranks) {  // not those that the request names pipelines for
             request.pipelines.clear();
             request.layers.clear();
@@ -281,12 +288,11 @@ private:
         if (count <= request.spares) {
             return failure{"only " + std::to_string(count) + " ranks are left, and plan.spares is " + std::to_string(request.spares)};
         }
-        auto made = make_plan(job_->model, request, count);
-        return made ? result<plan>{std::move(made->plan)} : failure{made.error()};
+        return make_plan_on(job_->model, request, present);
     }
 
     job_description const* job_;
-    std::map<int, result<plan>> plans_;  ///< by the number of ranks
+    std::map<std::vector<std::size_t>, planned> plans_;  ///< by the ranks of each node
 };
 
 }  // namespace detail

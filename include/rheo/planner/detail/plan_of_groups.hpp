@@ -27,7 +27,7 @@ planning_request request_of_groups(planning_request request, model_description c
         layer.backward = layer.backward / degree + shared;
         layer.boundary = {layer.boundary.count / degree};  // each member sends its strip
     }
-    request.node_size = request.node_size % degree == 0 ? request.node_size / degree : 1;
+    request.node_size = grouped.groups_per_node;
     request.tensor = {};
     request.min_ranks = (request.min_ranks + degree - 1) / degree;
     request.pipelines = grouped.pipelines;
@@ -40,7 +40,7 @@ planning_request request_of_groups(planning_request request, model_description c
 
 /// The plan with groups of plan.tensor ranks.
 template <class OnlyWhenCalled>
-result<initial_plan> plan_of_groups(model_description const& model, planning_request const& request, int ranks)
+result<initial_plan> plan_of_groups(model_description const& model, planning_request const& request, array_view<rank_id const> ranks)
 {
     if (auto const grid = grid_of(model); request.tensor.largest() > grid) {
         return failure{"plan.tensor = " + std::to_string(request.tensor.largest()) + " needs train.shards of " + std::to_string(request.tensor.largest()) +
@@ -50,25 +50,29 @@ result<initial_plan> plan_of_groups(model_description const& model, planning_req
     if (!grouped) {
         return failure{grouped.error()};
     }
-    auto made = make_plan(model, detail::request_of_groups(request, model, *grouped), static_cast<int>(grouped->groups.size()));
+    auto made = make_initial_plan(model, detail::request_of_groups(request, model, *grouped), grouped->numbers);
     if (!made) {
         return made;
     }
     auto& p = made->plan;
+    auto const group_of_number = [&](rank_id number) -> std::vector<rank_id> const& {
+        auto const place = std::lower_bound(grouped->numbers.begin(), grouped->numbers.end(), number) - grouped->numbers.begin();
+        return grouped->groups[static_cast<std::size_t>(place)];
+    };
     for (auto& pipeline : p.pipelines) {
         for (auto& stage : pipeline.stages) {
-            stage = grouped->groups[at(stage.front())];
+            stage = group_of_number(stage.front());
         }
     }
     for (auto const unused : std::exchange(p.spares, grouped->spares)) {
-        auto const& group = grouped->groups[at(unused)];
+        auto const& group = group_of_number(unused);
         p.spares.insert(p.spares.end(), group.begin(), group.end());
     }
     std::sort(p.spares.begin(), p.spares.end());
     p.recompute = {.every_stage = request.recompute == recompute_policy::always};
     p.optimizer = optimizer_shards_of(request);
     choose_recomputation(p, model, request);
-    if (auto error = detail::memory_error(p, model, request, ranks); !error.empty()) {
+    if (auto error = detail::memory_error(p, model, request, ranks.back().value + 1); !error.empty()) {
         return failure{std::move(error)};
     }
     made->time = time_of_step(p, model, request);

@@ -77,12 +77,14 @@ compared_plan to_compared_plan(result<initial_plan>& made, model_description con
 
 /// The degrees that the request leaves to choose from, or its own.
 template <class OnlyWhenCalled = void>
-std::vector<tensor_degrees> degrees_to_compare(model_description const& model, planning_request const& request, int ranks)
+std::vector<tensor_degrees> degrees_to_compare(model_description const& model, planning_request const& request, array_view<rank_id const> ranks)
 {
     if (!request.tensor.is_automatic()) {
         return {request.tensor};
     }
-    auto const most = std::min({grid_of(model), ranks - request.spares, request.node_size > 1 ? request.node_size : ranks});
+    auto const nodes = ranks_by_node(ranks, request.node_size);
+    auto const largest = std::max_element(nodes.begin(), nodes.end(), [](auto const& a, auto const& b) { return a.size() < b.size(); });
+    auto const most = std::min({grid_of(model), static_cast<int>(ranks.size()) - request.spares, static_cast<int>(largest->size())});
     std::vector<tensor_degrees> degrees;
     for (int degree = 1; degree <= most; ++degree) {
         degrees.push_back({{degree}});
@@ -106,7 +108,7 @@ std::string no_plan_error(std::vector<compared_plan> const& compared, planning_r
 /// The plan with the shortest modelled step of all that the request leaves open; plans with f + 1 pipelines come first. Where the request allows
 /// recomputation to save memory, cuts that need none are compared, too. Cost: a plan for each schedule and degree.
 template <class OnlyWhenCalled>
-result<initial_plan> plan_of_shortest_step(model_description const& model, planning_request request, int ranks)
+result<initial_plan> plan_of_shortest_step(model_description const& model, planning_request request, array_view<rank_id const> ranks)
 {
     auto const degrees = detail::degrees_to_compare(model, request, ranks);
     auto const asked = request;
@@ -125,7 +127,7 @@ result<initial_plan> plan_of_shortest_step(model_description const& model, plann
             compared_plan of_both{.error = "none"};
             for (auto const policy : policies) {
                 request.recompute = policy;
-                auto made = make_plan(model, request, ranks);
+                auto made = make_initial_plan(model, request, ranks);
                 auto one = detail::to_compared_plan(made, model, request);
                 if (made && detail::is_better(one, of_best)) {
                     best = std::move(made);

@@ -133,7 +133,7 @@ TEST_CASE("contingency_plans: cover every smaller number of ranks")
     for (int n = 1; n < 6; ++n) {
         auto const chosen = instantiate(job.known.ready, {n, job.known.wanted.failures, job.known.wanted.microbatches});
         auto const has = std::any_of(plans.begin(), plans.end(), [&](plan const& p) {
-            return chosen && p.pipelines == pipelines_of_sizes(job.known.ready, chosen->sizes) && p.work == deal(chosen->shares);
+            return chosen && p.pipelines == pipelines_of_sizes(job.known.ready, chosen->sizes, numbered_ranks(n)) && p.work == deal(chosen->shares);
         });
         CHECK(has == static_cast<bool>(chosen));
     }

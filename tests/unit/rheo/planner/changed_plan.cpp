@@ -108,5 +108,6 @@ TEST_CASE("changed_plan: ranks that stay are not numbered through")
     CHECK(chosen.pipelines.front().stages == std::vector<std::vector<rank_id>>{{rank_id{6}}, {rank_id{4}, rank_id{1}}});
     auto nodes = request;
     nodes.node_size = 3;
-    CHECK(make_plan_on(gpt, nodes, staying).error() == "ranks 4 and 6 share a stage, but lie on two nodes of plan.node_size = 3");
+    CHECK(make_plan_on(gpt, nodes, staying).error() ==
+          "plan.tensor = [1, 2]: 2 groups do not fit into nodes of 1, 1, 1 ranks; a group lies in one node of plan.node_size = 3");
 }

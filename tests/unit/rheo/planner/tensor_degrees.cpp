@@ -29,17 +29,17 @@ std::vector<int> sizes_of_groups(ranks_in_groups const& made)
 
 TEST_CASE("tensor_degrees: ranks are grouped in their order")
 {
-    auto const even = group_ranks({{2}}, {}, 7, 1, 1);
+    auto const even = group_ranks({{2}}, {}, numbered_ranks(7), 1, 1);
     REQUIRE(even);
     CHECK(sizes_of_groups(*even) == std::vector{2, 2, 2});
     CHECK(even->spares == std::vector{rank_id{6}});
     CHECK(even->pipelines.empty());
-    auto const listed = group_ranks({{3, 1, 2}}, {4, 2}, 6, 0, 1);
+    auto const listed = group_ranks({{3, 1, 2}}, {4, 2}, numbered_ranks(6), 0, 1);
     REQUIRE(listed);
     CHECK(sizes_of_groups(*listed) == std::vector{3, 1, 2});
     CHECK(listed->pipelines == std::vector{2, 1});
     CHECK(listed->groups[2] == std::vector{rank_id{4}, rank_id{5}});
-    auto const nodes = group_ranks({{3}}, {}, 8, 0, 4);  // what is left of a node waits
+    auto const nodes = group_ranks({{3}}, {}, numbered_ranks(8), 0, 4);  // what is left of a node waits
     REQUIRE(nodes);
     CHECK(nodes->groups == std::vector<std::vector<rank_id>>{{rank_id{0}, rank_id{1}, rank_id{2}}, {rank_id{4}, rank_id{5}, rank_id{6}}});
     CHECK(nodes->spares == std::vector{rank_id{3}, rank_id{7}});
@@ -48,13 +48,17 @@ TEST_CASE("tensor_degrees: ranks are grouped in their order")
 TEST_CASE("tensor_degrees: what cannot be grouped is refused")
 {
     auto const refusal = [](tensor_degrees const& degrees, std::vector<int> const& pipelines, int ranks, int node_size = 1) {
-        return group_ranks(degrees, pipelines, ranks, 0, node_size).error();
+        return group_ranks(degrees, pipelines, numbered_ranks(ranks), 0, node_size).error();
     };
     CHECK(refusal({{2}}, {3, 2}, 5) == "plan.pipelines = [3, 2] gives pipeline 0 3 ranks, which are no whole groups of plan.tensor = 2");
     CHECK(refusal({{2, 1}}, {3, 2}, 5) == "plan.pipelines = [3, 2] gives pipeline 1 2 ranks, which are no whole groups of plan.tensor = [2, 1]");
     CHECK(refusal({{2, 1, 2, 2}}, {3, 2}, 5) == "plan.tensor = [2, 1, 2, 2] must name the ranks of 3 positions, as plan.pipelines = [3, 2] has them, not of 4");
     CHECK(refusal({{2, 1}}, {}, 5) == "plan.tensor = [2, 1] names positions, so plan.pipelines must say how many ranks each pipeline has");
-    CHECK(refusal({{1, 2}}, {3}, 3, 2) == "plan.tensor = [1, 2]: ranks 1 to 2 of a group lie on two nodes of plan.node_size = 2");
+    CHECK(refusal({{2, 2, 1}}, {5}, 5, 3).empty());
+    CHECK(refusal({{2, 2, 2}}, {6}, 6, 3) ==
+          "plan.tensor = [2, 2, 2]: 3 groups do not fit into nodes of 3, 3 ranks; a group lies in one node of plan.node_size = 3");
+    CHECK(refusal({{2, 3}}, {5}, 5, 4) == "plan.tensor = [2, 3]: 2 groups do not fit into nodes of 4, 1 ranks; a group lies in one node of plan.node_size = 4");
+    CHECK(refusal({{3}}, {}, 4, 2) == "plan.tensor = 3: 1 group does not fit into nodes of 2, 2 ranks; a group lies in one node of plan.node_size = 2");
     CHECK(refusal({{2, 0}}, {2}, 2) == "plan.tensor = [2, 0] must name at least one rank for each position");
     CHECK(refusal({{4}}, {}, 3) == "plan.tensor = 4 needs more than 3 ranks");
     auto const on_two = on_grid(wide, 2);

@@ -63,7 +63,7 @@ recovery_plan plan_groups_really(std::vector<rank_holdings> const& holdings, job
         ranks.push_back(holds.rank);
     }
     std::vector const before{group_of({rank_id{0}, rank_id{1}}), group_of({rank_id{2}, rank_id{3}})};
-    return replan(holdings, known, repair_groups(before, ranks, job.microbatches, 1, [](pipeline_instance const&) { return true; }));
+    return replan(holdings, known, repair_groups(before, ranks, {job.microbatches, 1}, [](pipeline_instance const&) { return true; }));
 }
 
 }  // namespace
