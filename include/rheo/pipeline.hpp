@@ -6,6 +6,7 @@
 #include "rheo/pipeline/arranged_by_nodes.hpp"
 #include "rheo/pipeline/cost.hpp"
 #include "rheo/pipeline/covers.hpp"
+#include "rheo/pipeline/covers_nodes.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/pipeline/instantiate.hpp"
 #include "rheo/pipeline/local_rules.hpp"
