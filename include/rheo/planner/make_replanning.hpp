@@ -51,7 +51,12 @@ result<recomposition> new_groups(model_description const& model, planning_reques
             best = std::move(made);
         }
     }
-    return best ? result<recomposition>{recomposition_of(best->plan)} : failure{best.error()};
+    if (!best) {
+        return failure{best.error()};
+    }
+    auto next = recomposition_of(best->plan);
+    next.degraded = best->degraded;
+    return next;
 }
 
 /// The plan with these pipelines and shares.
@@ -77,7 +82,7 @@ bool fits_alone(pipeline_instance const& pipeline, model_description const& mode
     return memory_error(alone, model, request, ranks_of(alone).back().value + 1, kept_moments(request)).empty();
 }
 
-/// The function that repairs pipelines of groups, or makes new ones if none can be kept. Empty if no ranks share a stage.
+/// The function that repairs pipelines of groups, or makes new ones if none can be kept, or if only new ones are f + 1. Empty if no ranks share a stage.
 template <class OnlyWhenCalled = void>
 decltype(replanning::regroup) regrouping(model_description const& model, planning_request const& request)
 {
@@ -87,8 +92,11 @@ decltype(replanning::regroup) regrouping(model_description const& model, plannin
     return [model, request](array_view<pipeline_instance const> before, std::vector<rank_id> const& staying) {
         auto const fits = [&](pipeline_instance const& pipeline) { return fits_alone(pipeline, model, request); };
         auto next = repair_groups(before, staying, {request.microbatches, request.failures, request.node_size}, fits);
-        if (!next) {
-            next = new_groups(model, request, staying);
+        if (!next || next->degraded) {
+            auto made = new_groups(model, request, staying);
+            if (!next || (made && !made->degraded)) {
+                next = std::move(made);
+            }
         }
         if (next) {
             next->time = time_of_step(plan_of(next->pipelines, next->shares, model, request), model, request);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "rheo/model/gpt.hpp"
+#include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/make_plan_on.hpp"
 #include "rheo/planner/make_replanning.hpp"
 #include "rheo/planner/plan_error.hpp"
@@ -149,6 +150,58 @@ TEST_CASE("groups_in_nodes: after all losses of small clusters")
             }
         }
     }
+}
+
+TEST_CASE("groups_in_nodes: little memory: found if there is a plan")
+{
+    for (auto const cluster : {cluster_of{5, 2}, {6, 2}, {6, 3}}) {
+        auto request = request_for(cluster, {2}, {}, 1);
+        auto const first = make_plan(gpt, request, cluster.ranks);
+        REQUIRE(first);
+        bytes fullest;
+        for (auto const rank : ranks_of(first->plan)) {
+            fullest = std::max(fullest, needed_bytes(memory_parts_of(first->plan, gpt, request.microbatch, request.policy, rank)));
+        }
+        int found = 0, none = 0;
+        for (auto const part : {1.0, 1.2, 1.6}) {
+            request.memory_limit = bytes{static_cast<std::int64_t>(static_cast<double>(fullest.count) * part)};
+            auto const known = make_replanning(gpt, request, cluster.ranks);
+            for (auto set = 1U; set < 1U << cluster.ranks; ++set) {
+                INFO(cluster.ranks << " ranks on nodes of " << cluster.node_size << ", memory x " << part << ", left: " << set);
+                auto const present = ranks_in(set, cluster.ranks);
+                auto const next = known.regroup(first->plan.pipelines, present);
+                bool is_possible = false, is_whole = false;
+                for (auto const degree : {1, 2}) {
+                    auto wanted = request;
+                    wanted.tensor.values = {degree};
+                    auto const made = make_initial_plan(gpt, wanted, present);
+                    is_possible = is_possible || made;
+                    is_whole = is_whole || (made && !made->degraded);
+                }
+                CHECK((next || !is_possible));
+                CHECK((!is_whole || !next->degraded));
+                ++(next ? found : none);
+                if (next) {
+                    CHECK(fault_of(next->pipelines, next->spares, present, cluster.node_size) == "");
+                    auto const p = detail::plan_of(next->pipelines, next->shares, gpt, request);
+                    CHECK(detail::memory_error(p, gpt, request, cluster.ranks) == "");
+                }
+            }
+        }
+        CHECK(found > 0);
+        CHECK(none > 0);
+    }
+}
+
+TEST_CASE("groups_in_nodes: f + 1 pipelines come before large groups")
+{
+    auto const request = request_for({4, 2}, {2}, {2, 2});
+    auto const first = make_plan(gpt, request, 4);
+    REQUIRE(first);
+    auto const next = make_replanning(gpt, request, 4).regroup(first->plan.pipelines, ranks_in(0b0011, 4));
+    REQUIRE(next);
+    CHECK(next->pipelines.size() == 2);
+    CHECK_FALSE(next->degraded);
 }
 
 TEST_CASE("groups_in_nodes: changes have plans if groups have nodes")
