@@ -2,6 +2,7 @@
 #include "executor/cli/comparison.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -192,8 +193,13 @@ int compare_schedules(model_description const& model, run_config const& config, 
     }
     fmt::print("{}", to_text({{"schedule"}, {"makespan", true}, {"bubble", true}, {"memory", true}, {"buffers", true}, {"lower bound", true}}, lines));
     if (!pick) {
-        throw exit_error{exit_code::impossible_plan,
-                         options.memory_mib > 0.0 ? fmt::format("no schedule keeps within {:g} MiB per rank", options.memory_mib) : "no schedule can be made"};
+        std::optional<double> least;
+        for (auto const& row : rows) {
+            least = row.error.empty() ? std::min(least.value_or(mebibytes_of(row.memory)), mebibytes_of(row.memory)) : least;
+        }
+        throw exit_error{exit_code::impossible_plan, least ? fmt::format("no schedule keeps within {:g} MiB per rank; the least that one needs is {:.2f}",
+                                                                         options.memory_mib, std::ceil(*least * 100) / 100)
+                                                           : "no schedule can be made"};
     }
     auto const cap = options.memory_mib > 0.0 ? fmt::format(" within {:g} MiB per rank", options.memory_mib) : std::string{};
     fmt::print("  shortest{}: {}\n", cap, rows[*pick].name);

@@ -55,6 +55,9 @@ result<std::vector<std::string>> plan_settings_of(std::span<std::string const> g
         auto setting = text.starts_with("plan.") || key_of(text).find('.') != std::string_view::npos ? text : "plan." + text;
         auto const key = std::string{key_of(setting)};
         if (std::find(changeable_keys.begin(), changeable_keys.end(), key) == changeable_keys.end()) {
+            if (auto error = unknown_key_error(key); !error.empty()) {
+                return failure{fmt::format("{}; a change can set {}", error, fmt::join(changeable_keys, ", "))};
+            }
             return failure{fmt::format("{} cannot change while a job runs; {} can", key, fmt::join(changeable_keys, ", "))};
         }
         if (names(settings, key)) {

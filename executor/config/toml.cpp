@@ -61,6 +61,11 @@ std::string_view nearest_key(std::string_view key, std::vector<std::string_view>
     return nearest_name(key, keys);
 }
 
+std::string unknown_key(std::string_view key, std::vector<std::string_view> const& keys)
+{
+    return fmt::format("unknown key {}; the nearest known one is {}", key, nearest_key(key, keys));
+}
+
 void flatten(toml::table const& table, std::string const& prefix, std::string const& name, std::vector<std::string_view> const& keys,
              std::vector<config_setting>& out)
 {
@@ -99,7 +104,7 @@ void apply(config_setting const& from, pending_config& result, std::vector<std::
         if (from.value->is_table()) {
             refuse_setting(from.place, fmt::format("unknown table {}; the nearest known one is {}", from.key, nearest_table(from.key, keys)));
         }
-        refuse_setting(from.place, fmt::format("unknown key {}; the nearest known one is {}", from.key, nearest_key(from.key, keys)));
+        refuse_setting(from.place, unknown_key(from.key, keys));
     }
     result.places.insert_or_assign(from.key, from.place);
 }
@@ -217,6 +222,12 @@ run_config with_settings(run_config config, std::span<std::string const> setting
         throw exit_error{exit_code::usage, fault->message};
     }
     return std::move(result.config);
+}
+
+std::string unknown_key_error(std::string_view key)
+{
+    auto const keys = known_keys();
+    return std::find(keys.begin(), keys.end(), key) == keys.end() ? unknown_key(key, keys) : std::string{};
 }
 
 read_config_result read_config_file(std::string const& path, std::span<std::string const> settings, schedule_finder const& find)

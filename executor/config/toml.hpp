@@ -41,6 +41,9 @@ run_config assign_settings(run_config config, std::span<std::string const> setti
 /// The config with these settings, checked. @throws exit_error the same sentences
 run_config with_settings(run_config config, std::span<std::string const> settings, schedule_finder const& find = find_schedule);
 
+/// That no key of a config is called so, with the nearest known one; empty when one is.
+std::string unknown_key_error(std::string_view key);
+
 /// The whole config with all its defaults; reading it gives the same config.
 std::string to_toml(run_config const& config);
 

@@ -121,7 +121,7 @@ result<initial_plan> make_plan(model_description const& model, run_config const&
     auto made = make_plan(model, *request, ranks);
     bool const is_limit_of_cluster = !config.plan.cluster.empty() && config.plan.memory == bytes{};
     if (!made && is_limit_of_cluster && made.error().find("plan.memory_mib") != std::string::npos) {
-        return failure{fmt::format("{}, the memory of a device in {}", made.error(), config.plan.cluster)};
+        return failure{fmt::format("{}; plan.memory_mib is the memory of a device in {}", made.error(), config.plan.cluster)};
     }
     return made;
 }

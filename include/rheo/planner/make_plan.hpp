@@ -19,6 +19,7 @@
 #include "rheo/pipeline/recompose_nodes.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/planner/detail/least_memory.hpp"
 #include "rheo/planner/detail/text.hpp"
 #include "rheo/planner/initial_plan.hpp"
 #include "rheo/planner/job_templates.hpp"
@@ -130,11 +131,23 @@ struct chosen_sizes {
     bool degraded;
 };
 
-/// Sizes and shares of the pipelines: the request's, or the quickest.
+/// Why no pipeline of one of the sizes keeps within the memory limit, with both numbers. @param which says the sizes
 template <class OnlyWhenCalled = void>
-result<chosen_sizes> choose_sizes(template_set_value const& ready, planning_request const& request, int ranks, int layers)
+std::string limit_error(std::string const& which, model_description const& model, planning_request const& request, size_range sizes, int pipelines)
 {
-    auto const limit = [&] { return "plan.memory_mib = " + memory_limit_text(*request.memory_limit); };
+    auto const least = least_memory(model, request, sizes, pipelines);
+    if (!least) {
+        return "no pipeline of " + which + " can be made for " + std::string{name_of(request.schedule)};
+    }
+    return "no pipeline of " + which + " keeps within plan.memory_mib = " + memory_limit_text(*request.memory_limit) + "; the least that one needs is " +
+           hundredths_text(*least);
+}
+
+/// Sizes and shares of the pipelines: the request's, or the quickest. @param copies pipelines that hold each layer
+template <class OnlyWhenCalled = void>
+result<chosen_sizes> choose_sizes(template_set_value const& ready, model_description const& model, planning_request const& request, int ranks, int copies)
+{
+    auto const layers = static_cast<int>(model.layers.size());
     if (request.pipelines.empty()) {
         auto chosen = instantiate(ready, {ranks - request.spares, request.failures, request.microbatches});
         if (chosen) {
@@ -145,7 +158,7 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, planning_requ
                            " layers"};
         }
         if (ready.templates.empty() && request.memory_limit) {
-            return failure{"no pipeline of at most " + ranks_text(ranks) + " keeps within " + limit()};
+            return failure{limit_error("at most " + ranks_text(ranks), model, request, {request.min_ranks, std::max(request.min_ranks, ranks)}, copies)};
         }
         return failure{chosen.error()};
     }
@@ -154,8 +167,8 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, planning_requ
             return failure{"a pipeline of " + std::to_string(n) + " ranks cannot be cut from a model of " + std::to_string(layers) + " layers"};
         }
         if (auto const made = sizes_of(ready); std::find(made.begin(), made.end(), n) == made.end()) {
-            return failure{"no pipeline of " + std::to_string(n) + " ranks " +
-                           (request.memory_limit ? "keeps within " + limit() : "can be made for " + std::string{name_of(request.schedule)})};
+            return failure{request.memory_limit ? limit_error(std::to_string(n) + " ranks", model, request, {n, n}, copies)
+                                                : "no pipeline of " + std::to_string(n) + " ranks can be made for " + std::string{name_of(request.schedule)}};
         }
     }
     chosen_sizes chosen{request.pipelines, request.shares, static_cast<int>(request.pipelines.size()) < request.failures + 1};
@@ -192,7 +205,7 @@ result<initial_plan> make_initial_plan(model_description const& model, planning_
     auto const limit = request.layers.empty() ? request.memory_limit : std::nullopt;  // what is cut by hand is judged as it is
     auto const copies = alone ? 1 : 2;
     auto const ready = request.pipelines.empty() ? ready_templates(model, request, count, limit, copies) : named_templates(model, request, limit, copies);
-    auto const chosen = detail::choose_sizes(ready, request, count, layers);
+    auto const chosen = detail::choose_sizes(ready, model, request, count, copies);
     if (!chosen) {
         return failure{chosen.error()};
     }

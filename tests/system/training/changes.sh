@@ -47,6 +47,7 @@ job=$!
 reached asked 3
 refusal "a key of the bits" 2 "train.shards cannot change while a job runs; plan.pipelines, plan.tensor, plan.layers, plan.shares, plan.spares can" \
   asked --set train.shards=2
+refusal "an unknown key" 2 "unknown key plan.tenso; the nearest known one is plan.tensor; a change can set plan.pipelines, plan.tensor" asked --set tenso=2
 refusal "a value of no kind" 2 "plan.pipelines must be a list of whole numbers" asked --set pipelines=two
 refusal "more ranks than there are" 3 "plan.pipelines = [4, 4] asks for 8 ranks, but the job has 4" asked --set pipelines=[4,4]
 refusal "a degree above the grid" 3 "plan.tensor = 8 needs train.shards of 8 or more; it is 4" asked --set tensor=8 --set pipelines=[]

@@ -3,6 +3,7 @@
 
 // Numbers in the planner's errors, as the config writes them.
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -32,6 +33,14 @@ std::string memory_limit_text(bytes limit)
         text.pop_back();
     }
     return text;
+}
+
+/// "0.62", of hundredths.
+template <class OnlyWhenCalled = void>
+std::string hundredths_text(std::int64_t hundredths)
+{
+    auto const rest = hundredths % 100;
+    return std::to_string(hundredths / 100) + (rest < 10 ? ".0" : ".") + std::to_string(rest);
 }
 
 /// "[2, 3]"

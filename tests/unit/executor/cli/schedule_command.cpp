@@ -218,6 +218,9 @@ TEST_CASE("schedule_command: uses the user's layer profile")
     CHECK(capped.out.find("over the cap") != capped.out.npos);
     CHECK(capped.out.find("times of layers.csv") != capped.out.npos);
     CHECK(capped.out.find("shortest within 3 MiB per rank: seq1f1b") != capped.out.npos);
+    auto const none = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --layer-profile layers.csv --memory 0.5");
+    CHECK(none.exit_code == 3);
+    CHECK(none.err.ends_with("rheo: no schedule keeps within 0.5 MiB per rank; the least that one needs is 3.00\n"));
     folder.write("short.csv", profile.substr(0, profile.rfind("3,1")));
     auto const shorter = run_rheo(folder, "plan c.toml --ranks 2 --schedule all --layer-profile short.csv");
     CHECK(shorter.exit_code == 4);

@@ -43,6 +43,10 @@ TEST_CASE("plan_change: what is no change is refused")
     CHECK(refusal("5: tensor") == "'5: tensor': 'tensor' is no setting; expected key=value, for example tensor=2");
     CHECK(refusal("5: train.seed=3") ==
           "'5: train.seed=3': train.seed cannot change while a job runs; plan.pipelines, plan.tensor, plan.layers, plan.shares, plan.spares can");
+    CHECK(refusal("5: tenso=2") ==
+          "'5: tenso=2': unknown key plan.tenso; the nearest known one is plan.tensor; a change can set plan.pipelines, plan.tensor, "
+          "plan.layers, plan.shares, plan.spares");
+    CHECK(refusal("5: train.sed=2").find("unknown key train.sed; the nearest known one is train.seed; a change can set plan.pipelines, ") != std::string::npos);
     CHECK(refusal("5: tensor=2 tensor=4") == "'5: tensor=2 tensor=4': plan.tensor is set twice in one change");
 }
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans for a described cluster: its device, nodes and memory count, and a cluster that cannot be is a sentence.
+#include <algorithm>
 #include <string>
 
+#include "executor/config/schedule_file.hpp"
+#include "executor/plan/choice_report.hpp"
+#include "executor/plan/plan_report.hpp"
 #include "executor/plan/planning.hpp"
 #include "support/catch.hpp"
 #include "support/rheo_command.hpp"
@@ -53,8 +57,68 @@ TEST_CASE("planned_cluster: its device, nodes and memory count")
     CHECK(planning_request_of(model, config)->memory_limit == mebibytes(700));
     config.plan.memory = {};
     config.plan.cluster = folder.write("small.toml", cluster_of("0.02", "0.0001"));
-    CHECK(make_plan(model, config, 4).error() ==
-          "no pipeline of 2 ranks keeps within plan.memory_mib = 0.1024, the memory of a device in " + config.plan.cluster);
+    auto const error = make_plan(model, config, 4).error();
+    CHECK(error.starts_with("no pipeline of 2 ranks keeps within plan.memory_mib = 0.1024; the least that one needs is "));
+    CHECK(error.ends_with("; plan.memory_mib is the memory of a device in " + config.plan.cluster));
+}
+
+TEST_CASE("planned_cluster: schedule, degree, pipelines are chosen")
+{
+    temporary_folder const folder;
+    auto const cluster_with = [](std::string const& node_latency, std::string const& rack_latency, std::string const& memory) {
+        return "schema = 1\n[device]\ncompute_tflops = 0.05\nmemory_rate_gb_per_s = 1e6\nmemory_gib = " + memory +
+               "\n[[level]]\nname = \"node\"\nmembers = 2\ntopology = \"full\"\nlatency_us = " + node_latency +
+               "\nrate_gb_per_s = 100\n[[level]]\nname = \"rack\"\nmembers = 2\ntopology = \"switch\"\nlatency_us = " + rack_latency +
+               "\nrate_gb_per_s = 100\n";
+    };
+    auto config = small_config();
+    config.train.shards = 4;
+    config.plan.pipelines.clear();
+    config.plan.failures = 0;
+    config.plan.schedule = automatic_schedule();
+    config.plan.tensor.values = {0};
+    auto const model = running_model(config);
+    struct one_case {
+        std::string name;
+        int microbatches;
+        std::string cluster;
+        int degree;         ///< that is chosen
+        std::string binds;  ///< empty: computation
+        recompute_policy recompute = recompute_policy::never;
+    };
+    std::string const exchanges = "time of messages and exchanges";
+    for (auto const& [name, microbatches, cluster, degree, binds, recompute] :
+         {one_case{"wide", 1, cluster_with("10", "1e5", "1"), 2, exchanges},
+          {"narrow", 4, cluster_with("1e5", "1e5", "1"), 1, ""},
+          {"shared for memory", 4, cluster_with("10", "0", "0.01"), 2, exchanges},
+          {"recomputed for memory", 4, cluster_with("1e5", "1e5", "0.0135"), 1, "plan.memory_mib", recompute_policy::automatic}}) {
+        INFO(name);
+        config.train.microbatches = microbatches;
+        config.plan.recompute = recompute;
+        config.plan.cluster = folder.write(name, cluster);
+        auto const made = make_plan(model, config, 4);
+        REQUIRE(made.error() == "");
+        CHECK(largest_group(made->plan) == degree);
+        CHECK(ranks_of(made->plan).size() == 4);
+        REQUIRE(made->compared.size() > 16);  // each schedule with one and with two ranks, which is what a node has
+        CHECK(made->compared.front().degree == degree);
+        CHECK(made->compared.front().schedule == made->plan.schedule);
+        CHECK(made->compared.front().time == made->time);
+        for (auto const& other : made->compared) {
+            CHECK(other.degree <= 2);
+            CHECK((!other.error.empty() || other.time >= made->time));
+        }
+        auto const limits = format_limits(limits_of_step(made->plan, model, config, 4), "as modelled");
+        INFO(limits);
+        CHECK(limits.find("what binds (a step of ") != std::string::npos);
+        for (std::string const limit : {std::string{"waiting in the pipeline"}, exchanges, std::string{"plan.memory_mib"}}) {
+            auto const line = limits.substr(limits.find(limit));
+            CHECK((line.substr(0, line.find('\n')).find("binds") != std::string::npos) == (limit == binds));
+        }
+        auto const compared = format_comparison(made->compared, "as modelled");
+        CHECK(compared.find("chosen") != std::string::npos);
+        CHECK(std::count(compared.begin(), compared.end(), '\n') > 8);
+    }
 }
 
 TEST_CASE("planned_cluster: one that cannot be is a sentence")

@@ -3,6 +3,7 @@
 #include "rheo/planner/make_plan.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -100,9 +101,47 @@ TEST_CASE("make_plan: the memory limit decides; errors name keys")
     request.memory_limit = fullest - bytes{1};
     CHECK(plan_error(plain->plan, gpt, request, 2).find("of state and activations, but plan.memory_mib is ") != std::string::npos);
     request.memory_limit = bytes{104857};  // what 0.1 MiB is in whole bytes
-    CHECK(make_plan(gpt, request, 2).error() == "no pipeline of 2 ranks keeps within plan.memory_mib = 0.1");
+    CHECK(make_plan(gpt, request, 2).error().starts_with("no pipeline of 2 ranks keeps within plan.memory_mib = 0.1; the least that one needs is "));
     request.memory_limit = mebibytes(2);
-    CHECK(make_plan(gpt, request, 2).error() == "no pipeline of 2 ranks keeps within plan.memory_mib = 2");
+    CHECK(make_plan(gpt, request, 2).error().starts_with("no pipeline of 2 ranks keeps within plan.memory_mib = 2; the least that one needs is "));
+}
+
+TEST_CASE("make_plan: the least memory of a refusal is the least")
+{
+    std::string const says = "; the least that one needs is ";
+    int refused = 0;
+    for (auto const family : schedule_families()) {
+        for (auto const recompute : {recompute_policy::never, recompute_policy::automatic, recompute_policy::selective}) {
+            for (std::vector<int> const& pipelines : {std::vector{1}, std::vector{3}, std::vector{2, 2}, std::vector<int>{}}) {
+                if (cuts_sequences(family) && recompute == recompute_policy::automatic) {
+                    continue;  // slices are kept
+                }
+                INFO(name_of(family) << ", " << static_cast<int>(recompute) << ", pipelines " << pipelines.size());
+                auto const ranks = pipelines.empty() ? 4 : std::accumulate(pipelines.begin(), pipelines.end(), 0);
+                planning_request request{.schedule = family,
+                                         .microbatch = {4, 64, cuts_sequences(family) ? 2 : 1},
+                                         .pipelines = pipelines,
+                                         .failures = 0,
+                                         .memory_limit = bytes{20000},
+                                         .recompute = recompute};
+                auto const error = make_plan(gpt, request, ranks).error();
+                auto const place = error.find(says);
+                if (place == std::string::npos) {
+                    CHECK(error.find(" can be made for ") != std::string::npos);
+                    continue;
+                }
+                ++refused;
+                auto const least = std::stod(error.substr(place + says.size()));
+                request.memory_limit = bytes{static_cast<std::int64_t>(least * (1 << 20))};
+                CHECK(make_plan(gpt, request, ranks).error() == "");
+                request.memory_limit = bytes{static_cast<std::int64_t>((least * 0.999 - 0.011) * (1 << 20))};
+                auto const below = make_plan(gpt, request, ranks).error();
+                REQUIRE(below.find(says) != std::string::npos);
+                CHECK(std::stod(below.substr(below.find(says) + says.size())) == Approx(least).epsilon(0.002));
+            }
+        }
+    }
+    CHECK(refused > 100);
 }
 
 TEST_CASE("make_plan: times are of the described machine")
