@@ -15,6 +15,10 @@ layout const two_and_three{.pipelines = "2,3", .ranks = 5, .shares = "3,5", .min
 layout const down_to_ones{.pipelines = "2,3", .ranks = 5, .shares = "3,5"};  // the survivors become pipelines of one rank
 layout const groups_of_two{.pipelines = "2,2", .ranks = 4, .shares = "4,4", .shards = 4, .tensor = "2"};
 layout const groups_of_three{.pipelines = "3,3", .ranks = 6, .shares = "3,5", .shards = 4, .tensor = "3"};
+layout const stages_of_two{.pipelines = "4,2", .ranks = 6, .shares = "4,4", .shards = 4, .tensor = "2"};
+layout const stages_of_three{.pipelines = "4,3", .ranks = 7, .shares = "4,4", .shards = 4, .tensor = "3,1,3"};
+layout const to_threes{.pipelines = "3,3", .ranks = 6, .shares = "3,5", .shards = 4, .changes = "2: tensor=3"};
+layout const from_threes{.pipelines = "3,3", .ranks = 6, .shares = "3,5", .shards = 4, .tensor = "3", .changes = "2: tensor=1"};
 layout const to_groups{.pipelines = "2,2", .ranks = 4, .shares = "4,4", .shards = 4, .changes = "2: tensor=2"};
 layout const three_twos{.pipelines = "2,2,2", .ranks = 6, .shares = "", .schedule = "gpipe", .min_ranks = 2};
 
@@ -146,6 +150,22 @@ std::vector<job_case> group_cases()
         cases.push_back({to_groups, {{victim, 2, -1, "copy"}}});
     }
     cases.push_back({to_groups, {{1, 3, -1, "sum_gradient"}}});
+    for (int victim = 0; victim < to_threes.ranks; victim += 2) {
+        cases.push_back({to_threes, {{victim, 2, -1, "copy"}}});
+        cases.push_back({from_threes, {{victim + 1, 2, -1, "copy"}}});
+    }
+    // Activations recomputed, and a split backward, at both degrees.
+    for (auto where : {stages_of_two, stages_of_three}) {
+        where.recompute = true;
+        for (auto const* phase : {"recompute", "backward", "sum_gradient"}) {
+            cases.push_back({where, {{static_cast<int>(cases.size()) % 2, 2, -1, phase}}});  // of the first stage, which recomputes
+        }
+        where.recompute = false;
+        where.schedule = "zb-h1";
+        for (auto const* phase : {"input_gradient", "weight_gradient", "sum_gradient"}) {
+            cases.push_back({where, {{static_cast<int>(cases.size()) % where.ranks, 1, -1, phase}}});
+        }
+    }
     return cases;
 }
 

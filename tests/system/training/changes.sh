@@ -22,6 +22,8 @@ changes 2 rendezvous 4 "${single[@]}" --set plan.schedule=zb-h1 --set run.rendez
 to_twos='plan.changes=["2: tensor=2"]'
 changes 1 lost-before 4 "${single[@]}" --set "$to_twos" --inject kill:1@1:backward
 changes 1 lost-in-copy 4 "${single[@]}" --set "$to_twos" --inject kill:2@2:copy
+changes 1 to-threes 6 --set plan.pipelines=[3,3] --set 'plan.changes=["2: tensor=3"]' --inject kill:4@2:copy
+changes 1 from-threes 6 --set plan.pipelines=[3,3] --set plan.tensor=3 --set 'plan.changes=["2: tensor=1"]' --inject kill:1@2:copy
 changes 1 lost-after 4 "${single[@]}" --set "$to_twos" --inject kill:3@3:sum_gradient
 changes 1 two-lost 6 --set plan.pipelines=[2,4] --set "$to_twos" --inject kill:0@2:copy --inject kill:4@4:gather
 changes 2 chosen 6 --set plan.pipelines=[2,4] --set plan.tensor=2 --set 'plan.changes=["2: tensor=0 pipelines=[]", "4: tensor=3"]' --inject kill:1@3:forward

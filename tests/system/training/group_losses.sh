@@ -35,4 +35,10 @@ survives borrowed 5 --set plan.pipelines=[3,2] --set plan.tensor=[2,1,2] --injec
 survives both 4 "${twos[@]}" --inject kill:2@1:gather --inject kill:3@1:sum
 survives left 4 "${twos[@]}" --inject drain:1@0
 survives rows 4 "${twos[@]}" --set plan.recompute=true --inject kill:0@1:sum_gradient
+for phase in input_gradient weight_gradient; do
+  survives "split-$phase" 4 "${twos[@]}" --set plan.schedule=zb-h1 --inject "kill:2@1:$phase"
+done
+for phase in recompute backward; do
+  survives "recomputed-$phase" 7 --set plan.pipelines=[4,3] --set plan.tensor=[3,1,3] --set plan.recompute=true --inject "kill:1@1:$phase"
+done
 exit $((failures > 0))

@@ -16,6 +16,12 @@ as_planned three
 same four 4 --set plan.pipelines=[4] --set plan.tensor=4
 same stages 4 --set plan.pipelines=[4] --set plan.tensor=2
 as_planned stages
+expect "plan shows the bytes of the exchanges" 4 "$("$rheo" plan job.toml --ranks 4 --set plan.pipelines=[4] --set plan.tensor=2 | grep -c 'shards [0-9], [0-9] of 4, receives [0-9.]* MiB for a microbatch from rank [0-9]')"
+text=(--set run.sample_tokens=60)
+same text_alone 1 --set plan.pipelines=[1] "${text[@]}"
+same text_shared 4 --set plan.pipelines=[4] --set plan.tensor=[1,3] "${text[@]}"
+expect "a sample" some "$([[ $(value sample text_alone | wc -c) -gt 60 ]] && echo some)"
+expect "a sample: the same" "$(value sample text_alone)" "$(value sample text_shared)"
 same uneven 6 --set plan.pipelines=[6] --set plan.tensor=[3,1,2] --set plan.layers=[1,3,1]
 same nodes 3 --set plan.pipelines=[3] --set plan.tensor=[1,2] --set plan.node_size=2
 expect "each group in its node" '"ranks": [[2], [0, 1]]' "$(grep -o '"ranks": .*]]' nodes/plan.json)"
@@ -37,6 +43,23 @@ same dealt 3 --set plan.pipelines=[3] --plan dealt.json
 same copies 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=dualpipe --set run.threads=2
 same chunks 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=interleaved --set run.rendezvous=true
 same split 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=zb-h1
+degrees=(2 [3,1] [1,3])
+runs() { # <schedule> <degrees> [arguments]: the pipeline runs the schedule itself, none in its place
+  local shape=(--set plan.pipelines=[4] --set "plan.schedule=$1" --set "plan.tensor=$2")
+  shift 2
+  expect "${shape[3]}: it runs" 0 "$("$rheo" plan job.toml --ranks 4 "${shape[@]}" "$@" | grep -c '^    schedule ')"
+}
+turn=0
+for family in eager-1f1b looped-bfs zb-h2 zb1p zb-v v-half v-min dualpipe-v chimera bitpipe; do
+  degree=${degrees[turn++ % 3]}
+  runs "$family" "$degree"
+  same "$family" 4 --set plan.pipelines=[4] --set "plan.schedule=$family" --set "plan.tensor=$degree"
+done
+deep=(--set model.blocks=6) # eight stages on two positions
+runs hanayo 2 "${deep[@]}"
+train deep 1 --set plan.pipelines=[1] "${deep[@]}"
+train deep_shared 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.schedule=hanayo "${deep[@]}"
+alike "hanayo" deep deep_shared
 same again 2 --set plan.pipelines=[2] --set plan.tensor=2 --set plan.recompute=true
 same less 2 --set plan.pipelines=[2] --set plan.tensor=2 --set plan.recompute=selective --set plan.memory_mib=2.45
 expect "something is recomputed" yes "$("$rheo" plan job.toml --ranks 2 --set plan.pipelines=[2] --set plan.tensor=2 --set plan.recompute=selective --set plan.memory_mib=2.45 | grep -q recomputes && echo yes)"
@@ -62,10 +85,6 @@ train untied_shared 3 --set plan.pipelines=[3] --set plan.tensor=[1,2] "${untied
 alike "a table that is not tied" untied untied_shared
 
 # The only copy of a cell: the job resumes from its newest checkpoint with the groups that are left, in smaller ones where there are too few.
-with_checkpoint() { # <run folder> <ranks> [arguments]: the first steps of a job, which end with a checkpoint that is surely written
-  train "$@" --max-time 0.001s
-  expect "$1 pauses" 75 $?
-}
 of_two=(--set plan.pipelines=[4] --set plan.tensor=2 --set checkpoint.every_steps=1)
 with_checkpoint lost 4 "${of_two[@]}"
 same lost 4 "${of_two[@]}" --inject kill:3@4:backward

@@ -31,3 +31,7 @@ alike() { # <claim> <run folder> <another>
   expect "$1: a digest" 32 "$(value digest "$2" | tr -d '\n' | wc -c)"
   expect "$1: the same" "$(value digest "$2")" "$(value digest "$3")"
 }
+with_checkpoint() { # <run folder> <ranks> [arguments]: the first steps of a job, which end with a checkpoint that is surely written
+  train "$@" --max-time 0.001s
+  expect "$1 pauses" 75 $?
+}
