@@ -4,7 +4,8 @@
 // whole is taken from outside, too: from the kill until the surviving reporter has written that record, which it does after its first
 // computation of the next generation. Beside it stands what the MPI alone needs (mpi_loss.cpp).
 //   bench_recovery [--json] [--ranks 2,3,4,5,6,7,8] [--repetitions 5] [--model small|large|both] [--change SETTINGS] [--keep FOLDER]
-// --change "tensor=2 pipelines=[4]": kills no rank; the plan changes after five steps, on a grid of four shards.
+// --change "tensor=2 pipelines=[4]": kills no rank; the plan changes after five steps, on a grid of four shards. What moved stands beside the fewest bytes
+// that any assignment of the ranks to the new places moves.
 // small: a model of a hundred kilobytes, so that only the MPI and the protocol cost time; large: about 20 MB of parameters and
 // moments per rank, so that copying shows.
 
@@ -25,6 +26,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
+
+#include "least_copied.hpp"
 
 namespace {
 
@@ -210,6 +213,13 @@ json one_recovery(model const& what, int ranks, std::string const& change, fs::p
     }
     json recovery = report["recoveries"][0];
     recovery["outside_s"] = outside;
+    if (!change.empty()) {
+        auto settings = what.settings(ranks);
+        settings.insert(settings.end(), {"train.shards=4", fmt::format("data.paths=[\"{}\"]", (folder / "text").string())});
+        if (auto const least = least_copied((folder / "config.toml").string(), settings, change, ranks)) {
+            recovery["least_copied_bytes"] = least->count;
+        }
+    }
     return recovery;
 }
 
@@ -343,6 +353,11 @@ int main(int argc, char** argv)
             print_mpi_rows(columns);
         }
         print_row("state copied, MB", columns, [](column const& c) { return fmt::format("{:.2f}", 1e-6 * c.phases.value("copied_bytes", 0.0)); });
+        if (!given.change.empty()) {
+            print_row("  the least possible, MB", columns, [](column const& c) {
+                return c.phases.contains("least_copied_bytes") ? fmt::format("{:.2f}", 1e-6 * c.phases["least_copied_bytes"].get<double>()) : std::string{"-"};
+            });
+        }
         print_row("  MB/s", columns, [](column const& c) {
             auto const time = c.phases.value("copy_s", 0.0);
             return time > 0 && c.phases.value("copied_bytes", 0.0) > 0 ? fmt::format("{:.0f}", 1e-6 * c.phases.value("copied_bytes", 0.0) / time)
