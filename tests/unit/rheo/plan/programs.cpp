@@ -147,6 +147,7 @@ TEST_CASE("programs: alike pipelines have the programs made for each")
             p.slices = p.recompute.every_stage ? 1 : 1 + round / 2 % 3;
             auto const seed = draw();
             auto const count = 1 + static_cast<int>(draw() % 9);
+            bool const is_deeper = round % 6 == 5;  // one pipeline ends its backwards elsewhere
             std::vector<layer_id> depths;
             for (int m = 0; m < count; ++m) {
                 depths.push_back(round % 4 == 3 ? layer_id{static_cast<int>(draw() % 9)} : layer_id{0});
@@ -156,19 +157,21 @@ TEST_CASE("programs: alike pipelines have the programs made for each")
                 p.pipelines.push_back(test::instance_for(same, p.schedule, 9, ranks, i * ranks));
                 p.work.emplace_back();
                 for (int m = 0; m < count; ++m) {
-                    p.work.back().push_back(
-                        {microbatch_id{(3 - i) * 20 + (i == 3 ? 2 : 1) * m}, depths[static_cast<std::size_t>(m)]});  // the last: each second
+                    auto const depth = depths[static_cast<std::size_t>(m)];
+                    microbatch_id const number{(3 - i) * 20 + (i == 3 ? 2 : 1) * m};  // the last: each second
+                    p.work.back().push_back({number, i == 1 && is_deeper ? layer_id{(depth.value + 4) % 9} : depth});
                 }
             }
             auto const programs = programs_of(p, model.units, model.layers);
             for (std::size_t i = 0; i < 4; ++i) {
                 CHECK(programs[i] == detail::program_of(p, i, model.units, model.layers));
             }
-            alike += detail::distance_of_work(p, 0, 1) == -20 ? 1 : 0;
+            CHECK(detail::distance_of_work(p, 0, 1).has_value() != is_deeper);
+            alike += is_deeper ? 0 : 1;
             CHECK((count == 1 || !detail::distance_of_work(p, 0, 3)));
         }
     }
-    CHECK(alike == 24 * static_cast<int>(schedule_names().size()));
+    CHECK(alike == 20 * static_cast<int>(schedule_names().size()));
 }
 
 TEST_CASE("programs: all partial works of two small pipelines end")
