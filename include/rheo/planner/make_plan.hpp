@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -68,6 +69,12 @@ int stages_per_rank(any_schedule schedule, int ranks)
     }
     return most;
 }
+
+/// What a refusal by the memory limit says.
+enum class limit_refusal : std::uint8_t {
+    limit_only,
+    with_least  ///< and what would be enough, which takes the time of a dozen plans
+};
 
 namespace detail {
 
@@ -131,21 +138,24 @@ struct chosen_sizes {
     bool degraded;
 };
 
-/// Why no pipeline of one of the sizes keeps within the memory limit, with both numbers. @param which says the sizes
+/// Why no pipeline of one of the sizes keeps within the memory limit. @param which says the sizes  @param copies pipelines that hold each layer
 template <class OnlyWhenCalled = void>
-std::string limit_error(std::string const& which, model_description const& model, planning_request const& request, size_range sizes, int pipelines)
+std::string limit_error(std::string const& which, model_description const& model, planning_request const& request, size_range sizes, int copies,
+                        limit_refusal says)
 {
-    auto const least = least_memory(model, request, sizes, pipelines);
-    if (!least) {
-        return "no pipeline of " + which + " can be made for " + std::string{name_of(request.schedule)};
+    auto error = "no pipeline of " + which + " keeps within plan.memory_mib = " + memory_limit_text(*request.memory_limit);
+    if (says == limit_refusal::limit_only) {
+        return error;
     }
-    return "no pipeline of " + which + " keeps within plan.memory_mib = " + memory_limit_text(*request.memory_limit) + "; the least that one needs is " +
-           hundredths_text(*least);
+    auto const least = least_memory(model, request, sizes, copies);
+    return least ? error + "; the least that one needs is " + hundredths_text(*least)
+                 : "no pipeline of " + which + " can be made for " + std::string{name_of(request.schedule)};
 }
 
 /// Sizes and shares of the pipelines: the request's, or the quickest. @param copies pipelines that hold each layer
 template <class OnlyWhenCalled = void>
-result<chosen_sizes> choose_sizes(template_set_value const& ready, model_description const& model, planning_request const& request, int ranks, int copies)
+result<chosen_sizes> choose_sizes(template_set_value const& ready, model_description const& model, planning_request const& request, int ranks, int copies,
+                                  limit_refusal says)
 {
     auto const layers = static_cast<int>(model.layers.size());
     if (request.pipelines.empty()) {
@@ -158,7 +168,7 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, model_descrip
                            " layers"};
         }
         if (ready.templates.empty() && request.memory_limit) {
-            return failure{limit_error("at most " + ranks_text(ranks), model, request, {request.min_ranks, std::max(request.min_ranks, ranks)}, copies)};
+            return failure{limit_error("at most " + ranks_text(ranks), model, request, {request.min_ranks, std::max(request.min_ranks, ranks)}, copies, says)};
         }
         return failure{chosen.error()};
     }
@@ -167,7 +177,7 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, model_descrip
             return failure{"a pipeline of " + std::to_string(n) + " ranks cannot be cut from a model of " + std::to_string(layers) + " layers"};
         }
         if (auto const made = sizes_of(ready); std::find(made.begin(), made.end(), n) == made.end()) {
-            return failure{request.memory_limit ? limit_error(std::to_string(n) + " ranks", model, request, {n, n}, copies)
+            return failure{request.memory_limit ? limit_error(std::to_string(n) + " ranks", model, request, {n, n}, copies, says)
                                                 : "no pipeline of " + std::to_string(n) + " ranks can be made for " + std::string{name_of(request.schedule)}};
         }
     }
@@ -191,7 +201,8 @@ result<initial_plan> plan_of_shortest_step(model_description const& model, plann
 /// pipelines of the planner's choice are made of whole nodes, and ranks of those in request.pipelines exchange places.
 /// @param ranks ascending, more than request.spares  @pre request.pipelines, where given, take all other ranks  @returns a plan, or why there is none
 template <class OnlyWhenCalled = void>
-result<initial_plan> make_initial_plan(model_description const& model, planning_request const& request, array_view<rank_id const> ranks)
+result<initial_plan> make_initial_plan(model_description const& model, planning_request const& request, array_view<rank_id const> ranks,
+                                       limit_refusal says = limit_refusal::with_least)
 {
     if (request.tensor.is_automatic() || !request.candidates.empty()) {
         return plan_of_shortest_step(model, request, ranks);
@@ -205,7 +216,7 @@ result<initial_plan> make_initial_plan(model_description const& model, planning_
     auto const limit = request.layers.empty() ? request.memory_limit : std::nullopt;  // what is cut by hand is judged as it is
     auto const copies = alone ? 1 : 2;
     auto const ready = request.pipelines.empty() ? ready_templates(model, request, count, limit, copies) : named_templates(model, request, limit, copies);
-    auto const chosen = detail::choose_sizes(ready, model, request, count, copies);
+    auto const chosen = detail::choose_sizes(ready, model, request, count, copies, says);
     if (!chosen) {
         return failure{chosen.error()};
     }
@@ -257,7 +268,7 @@ result<initial_plan> make_plan(model_description const& model, planning_request 
 }
 
 #ifdef RHEO_COMPILED  // in rheo::compiled
-extern template result<initial_plan> make_initial_plan<>(model_description const&, planning_request const&, array_view<rank_id const>);
+extern template result<initial_plan> make_initial_plan<>(model_description const&, planning_request const&, array_view<rank_id const>, limit_refusal);
 extern template result<initial_plan> make_plan<>(model_description const&, planning_request const&, int);
 #endif
 

@@ -43,7 +43,7 @@ result<recomposition> new_groups(model_description const& model, planning_reques
     result<initial_plan> best = failure{"none"};
     for (auto degree = std::min(request.tensor.largest(), static_cast<int>(ranks.size())); degree >= 1; --degree) {
         request.tensor.values = {degree};
-        auto made = make_initial_plan(model, request, ranks);
+        auto made = make_initial_plan(model, request, ranks, limit_refusal::limit_only);
         if (made) {
             made->time = time_of_step(made->plan, model, request);
         }

@@ -92,15 +92,15 @@ std::vector<tensor_degrees> degrees_to_compare(model_description const& model, p
     return degrees;
 }
 
-/// Why no combination has a plan. @param compared the better ones first
+/// Why no combination has a plan. @param compared the better ones first  @param error of the first
 template <class OnlyWhenCalled = void>
-std::string no_plan_error(std::vector<compared_plan> const& compared, planning_request const& request)
+std::string no_plan_error(std::vector<compared_plan> const& compared, planning_request const& request, std::string const& error)
 {
     auto const& first = compared.front();
     if (request.candidates.size() > 1) {
-        return "plan.schedule = \"auto\": no schedule has a plan; with " + std::string{name_of(first.schedule)} + ", " + first.error;
+        return "plan.schedule = \"auto\": no schedule has a plan; with " + std::string{name_of(first.schedule)} + ", " + error;
     }
-    return "plan.tensor = 0: no number of ranks can share stages, 1 to " + std::to_string(compared.back().degree) + "; alone, " + first.error;
+    return "plan.tensor = 0: no number of ranks can share stages, 1 to " + std::to_string(compared.back().degree) + "; alone, " + error;
 }
 
 }  // namespace detail
@@ -127,7 +127,7 @@ result<initial_plan> plan_of_shortest_step(model_description const& model, plann
             compared_plan of_both{.error = "none"};
             for (auto const policy : policies) {
                 request.recompute = policy;
-                auto made = make_initial_plan(model, request, ranks);
+                auto made = make_initial_plan(model, request, ranks, limit_refusal::limit_only);
                 auto one = detail::to_compared_plan(made, model, request);
                 if (made && detail::is_better(one, of_best)) {
                     best = std::move(made);
@@ -142,7 +142,10 @@ result<initial_plan> plan_of_shortest_step(model_description const& model, plann
     }
     std::stable_sort(compared.begin(), compared.end(), detail::is_better);
     if (!best) {
-        return failure{detail::no_plan_error(compared, asked)};
+        request.schedule = compared.front().schedule;
+        request.tensor = degrees.front();
+        request.recompute = asked.recompute;
+        return failure{detail::no_plan_error(compared, asked, make_initial_plan(model, request, ranks).error())};
     }
     best->compared = std::move(compared);
     return best;
