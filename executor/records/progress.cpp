@@ -38,7 +38,7 @@ std::string progress_line(step_record const& r, seconds left, std::size_t width)
     if (r.skipped) {
         parts.push_back({"skipped: not finite", 0});
     }
-    if (left > seconds{}) {
+    if (left >= seconds{1.0}) {
         parts.push_back({fmt::format("{} left", duration_text(left)), 1});
     }
     auto const joined = [&] {

@@ -127,6 +127,19 @@ result<std::optional<modelled_link>> link_of(std::vector<measured_time> const& r
     return std::optional{modelled_link{{rounded(std::max(link->latency, nanoseconds(1)).count)}, {rounded(link->bandwidth.count)}}};
 }
 
+/// Of all protocols that messages take, where there are messages.
+std::vector<fitted_line> lines_of(std::vector<measured_time> const& rows)
+{
+    constexpr double us_per_mib = 1e-6 / 1048576.0;
+    std::vector<fitted_line> lines;
+    if (!rows.empty()) {
+        for (auto const& line : *fit_lines(array_view<measured_time const>{rows})) {
+            lines.push_back({microseconds(rounded(in_microseconds(line.latency))), rounded(line.seconds_per_byte / us_per_mib) * us_per_mib});
+        }
+    }
+    return lines;
+}
+
 /// The mean of a node's ranks; of its memory the least.
 measured_device node_of(std::span<measured_device const> ranks)
 {
@@ -245,7 +258,16 @@ result<cluster_model> measured_cluster(MPI_Comm comm, run_config config, int rep
     if (!in_link || !between_link) {
         return failure{in_link ? between_link.error() : in_link.error()};
     }
-    return cluster_of(all, *in_link, *between_link);
+    auto const described = cluster_of(all, *in_link, *between_link);
+    if (!described) {
+        return described;
+    }
+    auto cluster = *described;
+    cluster.levels.front().lines = lines_of(inside);
+    if (cluster.levels.size() > 1) {
+        cluster.levels.back().lines = lines_of(between);
+    }
+    return cluster;
 }
 
 }  // namespace rheo::inline v0

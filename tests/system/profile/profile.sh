@@ -55,7 +55,7 @@ expect "three ranks measure the machine" 0 $?
 expect "one of them says so" "1 1" "$(grep -c '^cluster.toml: a node of 3 ranks, .* TFLOP/s, .* GB/s of memory and .* GiB each; in a node .* us and .* GB/s$' <<<"$said") $(wc -l <<<"$said")"
 "$rheo" plan job.toml --set plan.pipelines=[] --ranks 3 --cluster cluster.toml >plan.out 2>&1
 expect "a plan is made for it" 0 $?
-"$rheo" simulate job.toml --set plan.pipelines=[3] --cluster cluster.toml --steps 3 >simulated.out 2>&1
+"$rheo" simulate job.toml --set plan.pipelines=[3] --cluster cluster.toml --steps 3 --network fitted >simulated.out 2>&1
 expect "a job is simulated on it" "0 3 ranks on cluster.toml" "$? $(grep -o '^3 ranks on cluster.toml' simulated.out)"
 said=$("$rheo" info --cluster alone.toml --repeats 1)
 expect "alone no messages are measured" "0 1" "$? $(grep -c '^alone.toml: a node of one rank, .*; messages are not measured, that takes mpirun with two ranks or more$' <<<"$said")"
