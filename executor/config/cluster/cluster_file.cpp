@@ -103,7 +103,8 @@ modelled_link read_link(toml_table const& table, named_file_reader const& read, 
     if (!(us >= 1e-9 && us <= 1e15 && gb_per_s >= 1e-9 && gb_per_s <= 1e9)) {
         table.refuse("measured", fmt::format("{}: gives a link of {:g} us and {:g} GB/s; expected 1e-9 to 1e15 us and 1e-9 to 1e9 GB/s", path, us, gb_per_s));
     }
-    for (auto const& line : *fit_lines(array_view<measured_time const>{*rows})) {
+    auto const fitted = fit_lines(array_view<measured_time const>{*rows});
+    for (auto const& line : *fitted) {
         lines.push_back(as_written(line));
     }
     return {microseconds(us), link->bandwidth};  // a latency that a file can hold

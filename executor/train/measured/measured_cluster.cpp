@@ -132,8 +132,9 @@ std::vector<fitted_line> lines_of(std::vector<measured_time> const& rows)
 {
     constexpr double us_per_mib = 1e-6 / 1048576.0;
     std::vector<fitted_line> lines;
-    if (!rows.empty()) {
-        for (auto const& line : *fit_lines(array_view<measured_time const>{rows})) {
+    auto const fitted = fit_lines(array_view<measured_time const>{rows});
+    if (fitted) {
+        for (auto const& line : *fitted) {
             lines.push_back({microseconds(rounded(in_microseconds(line.latency))), rounded(line.seconds_per_byte / us_per_mib) * us_per_mib});
         }
     }
