@@ -60,7 +60,7 @@ constexpr std::vector<equal_costs> by_cost(array_view<cost_in_nanoseconds const>
 template <class OnlyWhenCalled = void>
 constexpr std::int64_t earliest_deadline(array_view<cost_in_nanoseconds const> costs, std::int64_t microbatches, std::int64_t least)
 {
-    auto const kinds = by_cost(costs);
+    auto const kinds = by_cost<OnlyWhenCalled>(costs);
     std::int64_t early = -1;
     std::int64_t late = 0;
     for (auto const& [cost, pipelines] : kinds) {
@@ -101,7 +101,7 @@ constexpr batch_split split_batch(array_view<pipeline_cost const> pipelines, int
         return {{}, 0, {}, static_cast<int>(microbatches - room)};
     }
     std::int64_t const least = static_cast<std::size_t>(microbatches) >= pipelines.size() ? 1 : 0;
-    auto const deadline = detail::earliest_deadline(costs, microbatches, least);
+    auto const deadline = detail::earliest_deadline<OnlyWhenCalled>(costs, microbatches, least);
     batch_split split;
     std::int64_t excess = -microbatches;
     for (auto const cost : costs) {

@@ -92,7 +92,7 @@ constexpr survivability survivability_of(array_view<rank_holdings const> ranks, 
 {
     expects(nodes.empty() || nodes.size() == ranks.size(), "either every rank has a node, or none");
     survivability result{static_cast<int>(ranks.size()), static_cast<int>(ranks.size()), {}, {}};
-    auto const by_layer = detail::holders_by_layer(ranks);
+    auto const by_layer = detail::holders_by_layer<OnlyWhenCalled>(ranks);
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         if (t > 0 && tensors[t].layers == tensors[t - 1].layers) {  // most tensors of a layer are alike
             continue;

@@ -75,7 +75,7 @@ constexpr size_table tabulate(size_problem const& problem, std::int64_t deadline
     auto const rows = static_cast<std::size_t>(open ? problem.fewest : problem.most);
     auto const ranks = static_cast<std::size_t>(problem.ranks);
     size_table table{open, std::vector<std::vector<std::int64_t>>(rows + 1, std::vector<std::int64_t>(ranks + 1, not_possible)),
-                     done_by_sizes(problem, deadline)};
+                     done_by_sizes<OnlyWhenCalled>(problem, deadline)};
     table.most_done[0][0] = 0;
     auto const add = [&](std::vector<std::int64_t> const& from, std::vector<std::int64_t>& row) {  // one more pipeline, size by size
         for (std::size_t i = 0; i < problem.sizes.size(); ++i) {
@@ -106,7 +106,7 @@ enum class quick_answer : unsigned char { no, yes, unknown };
 template <class OnlyWhenCalled = void>
 constexpr quick_answer does_all(size_problem const& problem, std::int64_t deadline)
 {
-    auto const done = done_by_sizes(problem, deadline);
+    auto const done = done_by_sizes<OnlyWhenCalled>(problem, deadline);
     auto best = done.size();
     for (std::size_t i = 0; i < done.size(); ++i) {
         best = done[i] > 0 && (best == done.size() || done[i] * problem.sizes[best] > done[best] * problem.sizes[i]) ? i : best;
@@ -175,7 +175,7 @@ constexpr size_optimum least_deadline(size_problem const& problem)
     };
     while (late - early > 1) {
         auto const middle = early + (late - early) / 2;
-        auto const quick = does_all(problem, middle);
+        auto const quick = does_all<OnlyWhenCalled>(problem, middle);
         bool const does = quick == quick_answer::unknown ? feasible(tabulate(problem, middle, true)) > 0 : quick == quick_answer::yes;
         (does ? late : early) = middle;
     }

@@ -76,7 +76,7 @@ TEST_CASE("learning_rate: each wrong key of a schedule is a sentence")
     CHECK(error_of_schedule(with(rate_schedule::wsd, 0, 1)).empty());
 }
 
-TEST_CASE("learning_rate: what a fingerprint says follows from the rates")
+TEST_CASE("learning_rate: fingerprints follow from the rates")
 {
     CHECK(rates_text(rates, 12) == "lr 1 to 0.25 over 12 steps, warm-up 4");
     for (auto const schedule : {rate_schedule::cosine, rate_schedule::linear, rate_schedule::constant, rate_schedule::wsd, rate_schedule::table}) {

@@ -185,7 +185,7 @@ TEST_CASE("played_step: node first takes its four rounds")
     CHECK((without - node_first(64).end).count == Approx(2048.0 * 12 / 4096 + 1024.0 * 12 / 1024));
 }
 
-TEST_CASE("played_step: node first is quick where nodes share a slow link")
+TEST_CASE("played_step: node first is quick on slow links of nodes")
 {
     auto const model = test::deep_gpt(4);
     auto const p = *test::plan_on(one_f_one_b{}, std::vector<int>(32, 1), std::vector<int>(32, 1), static_cast<int>(model.layers.size()));

@@ -126,7 +126,8 @@ bool has_alike_reductions(modelled_step const& step, step_fold const& fold, step
 }
 
 /// The first block alone.
-inline modelled_step first_block(modelled_step const& step, step_fold const& fold)
+template <class OnlyWhenCalled = void>
+modelled_step first_block(modelled_step const& step, step_fold const& fold)
 {
     modelled_step block{{}, step.reductions, step.decide, step.update, step.generation, step.step, step.attempt, step.begin, step.sums};
     block.pipelines.assign(step.pipelines.begin(), step.pipelines.begin() + static_cast<std::ptrdiff_t>(fold.pipelines));
