@@ -29,6 +29,6 @@ for schedule in cosine linear; do
   train $schedule 2 --set "plan.pipelines=[1,1]" --set train.steps=3 --set optimizer.schedule=$schedule
   expect "$schedule: three steps" 0 $?
   train $schedule 2 --set "plan.pipelines=[1,1]" --set train.steps=6 --set optimizer.schedule=$schedule
-  expect "$schedule: six are another job" "2 1" "$? $(grep -c "optimizer: AdamW lr" $schedule.out)"
+  expect "$schedule: six are another job" "2 1" "$? $(grep -c "optimizer was AdamW lr .* over 3 steps.* and is now AdamW lr .* over 6 steps" $schedule.out)"
 done
 exit $((failures > 0))
