@@ -42,14 +42,22 @@ struct train_config {
     bool skip_not_finite = false;                    ///< true: a step with a gradient that is not finite is committed as skipped
 };
 
+/// A learning rate from a step on; "STEP: RATE" in files.
+struct rate_from {
+    std::int64_t step;
+    double rate;
+
+    friend constexpr bool operator==(rate_from, rate_from) = default;
+};
+
 struct optimizer_config {
     double learning_rate = 1e-3;
     double final_learning_rate = 1e-4;  ///< at the end of the decay
     std::int64_t warmup_steps = 10;
     rate_schedule schedule = rate_schedule::cosine;
-    std::int64_t stable_steps = 0;     ///< of wsd: at the whole rate, after the warm-up
-    std::int64_t decay_steps = 0;      ///< of wsd: after these
-    std::vector<std::string> table{};  ///< "STEP: RATE", ascending; between steps the rate is on the line through both
+    std::int64_t stable_steps = 0;   ///< of wsd: at the whole rate, after the warm-up
+    std::int64_t decay_steps = 0;    ///< of wsd: after these
+    std::vector<rate_from> table{};  ///< ascending; between steps the rate is on the line through both
     double beta1 = 0.9;
     double beta2 = 0.95;
     double epsilon = 1e-8;

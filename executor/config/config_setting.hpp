@@ -19,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include "executor/config/config_fields.hpp"
+#include "executor/config/learning_rate.hpp"
 #include "executor/config/toml_parser.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -186,6 +187,17 @@ struct setting_assignment {
             }
             member.push_back(*value);
         }
+    }
+
+    void take(std::vector<rate_from>& member) const
+    {
+        std::vector<std::string> entries;
+        take(entries);
+        auto table = rate_table(entries);
+        if (!table) {
+            refuse_setting(from.place, fmt::format("{}: {}", from.key, table.error()));
+        }
+        member = *std::move(table);
     }
 
     /// A number, or a list.

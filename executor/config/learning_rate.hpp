@@ -30,15 +30,7 @@ constexpr double cosine_of_half_turn(double t)
     return sum;
 }
 
-/// A learning rate from a step on.
-struct rate_from {
-    std::int64_t step;
-    double rate;
-
-    friend constexpr bool operator==(rate_from, rate_from) = default;
-};
-
-/// The table of a config, or what is wrong with it. @param entries "STEP: RATE", of steps that ascend
+/// The table of a config from "STEP: RATE" entries, or what is wrong with them.
 result<std::vector<rate_from>> rate_table(std::span<std::string const> entries);
 
 /// On the line between two entries; before the first and behind the last one, theirs. @pre ascending, not empty
@@ -64,7 +56,7 @@ std::string rates_text(optimizer_config const& o, std::int64_t steps);
 constexpr double learning_rate(optimizer_config const& o, std::int64_t steps, step_id step)
 {
     if (o.schedule == rate_schedule::table) {
-        return rate_in(*rate_table(o.table), step.value);
+        return rate_in(o.table, step.value);
     }
     if (step.value < o.warmup_steps) {
         return o.learning_rate * static_cast<double>(step.value + 1) / static_cast<double>(o.warmup_steps);

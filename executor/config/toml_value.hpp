@@ -86,6 +86,9 @@ std::string toml_value(in_unit<Quantity const> value)
 
 inline std::string toml_value(per_mille<int const> value) { return toml_value(value.count / 1000.0); }
 
+/// "1000: 0.0001"
+inline std::string toml_value(rate_from entry) { return toml_value(fmt::format("{}: {}", entry.step, entry.rate)); }
+
 template <class T>
 std::string toml_value(std::vector<T> const& list)
 {

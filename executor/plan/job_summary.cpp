@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/plan/amount_text.hpp"
 #include "executor/plan/equal_pipelines.hpp"
 #include "executor/plan/plan_tables.hpp"
 #include "executor/plan/planning.hpp"
@@ -17,11 +18,7 @@ namespace rheo::inline v0 {
 
 namespace {
 
-std::string size_in_words(bytes size)
-{
-    auto const mib = in_mebibytes(size);
-    return mib < 1024.0 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024.0);
-}
+std::string size_text(bytes size) { return memory_text(in_mebibytes(size)); }
 
 /// The rank of the plan that needs most; of pipelines that are alike the first one is looked at.
 std::pair<rank_id, memory_parts> fullest_rank(plan const& p, model_description const& model, run_config const& config)
@@ -40,15 +37,6 @@ std::pair<rank_id, memory_parts> fullest_rank(plan const& p, model_description c
 
 }  // namespace
 
-std::string count_text(std::int64_t count)
-{
-    auto const value = static_cast<double>(count);
-    return count < 1000      ? fmt::format("{}", count)
-           : value < 999.5e3 ? fmt::format("{:.1f} k", value / 1e3)
-           : value < 999.5e6 ? fmt::format("{:.1f} M", value / 1e6)
-                             : fmt::format("{:.2f} G", value / 1e9);
-}
-
 std::vector<std::string> job_summary(plan const& p, model_description const& model, run_config const& config, std::int64_t training_tokens, bool is_new)
 {
     std::int64_t parameters = 0;
@@ -63,12 +51,13 @@ std::vector<std::string> job_summary(plan const& p, model_description const& mod
     }
     auto const [rank, parts] = fullest_rank(p, model, config);
     auto const limit = config.plan.memory > bytes{} ? fmt::format(" of plan.memory_mib = {:g}", in_mebibytes(config.plan.memory)) : std::string{};
-    std::vector<std::string> lines{fmt::format("model   {} layers, {} parameters", model.layers.size(), count_text(parameters)),
-                                   fmt::format("step    {} tokens in {} microbatches of {} x {}; the data have {} tokens", count_text(tokens),
-                                               train.microbatches, train.microbatch.sequences, train.microbatch.tokens, count_text(training_tokens)),
-                                   fmt::format("plan    {}, {}, microbatches {}", format_sizes(p.pipelines), name_of(p.schedule), format_sum(shares)),
-                                   fmt::format("memory  at most {}{} on rank {}: state {}, activations {}", size_in_words(needed_bytes(parts)), limit,
-                                               rank.value, size_in_words(total(parts.state)), size_in_words(item_bytes(parts)))};
+    std::vector<std::string> lines{
+        fmt::format("model   {} layers, {} parameters", model.layers.size(), count_text(static_cast<double>(parameters))),
+        fmt::format("step    {} tokens in {} microbatches of {} x {}; the data have {} tokens", count_text(static_cast<double>(tokens)), train.microbatches,
+                    train.microbatch.sequences, train.microbatch.tokens, count_text(static_cast<double>(training_tokens))),
+        fmt::format("plan    {}, {}, microbatches {}", format_sizes(p.pipelines), name_of(p.schedule), format_sum(shares)),
+        fmt::format("memory  at most {}{} on rank {}: state {}, activations {}", size_text(needed_bytes(parts)), limit, rank.value,
+                    size_text(total(parts.state)), size_text(item_bytes(parts)))};
     if (is_new) {
         lines.emplace_back("the first step is computed twice: its first attempt finds the scales of its sums");
     }

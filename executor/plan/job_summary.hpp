@@ -3,6 +3,7 @@
 
 // What a job is about to do, in a few lines for the terminal.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,5 @@ namespace rheo::inline v0 {
 /// The model, a step, the plan, and the memory of the fullest rank against what it may take. @param training_tokens of the data
 /// @param is_new whether the job begins with its first step
 std::vector<std::string> job_summary(plan const& p, model_description const& model, run_config const& config, std::int64_t training_tokens, bool is_new);
-
-/// "950", "45.1 k", "124.4 M", "2.78 G"
-std::string count_text(std::int64_t count);
 
 }  // namespace rheo::inline v0

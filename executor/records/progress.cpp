@@ -6,18 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "executor/plan/amount_text.hpp"
 #include "executor/records/report.hpp"
 
 namespace rheo::inline v0 {
-
-std::string duration_text(seconds time)
-{
-    auto const s = time.count;
-    return s < 100.0            ? fmt::format("{:.0f} s", s)
-           : s < 100.0 * 60     ? fmt::format("{:.0f} min", s / 60)
-           : s < 48.0 * 60 * 60 ? fmt::format("{:.1f} h", s / 3600)
-                                : fmt::format("{:.1f} d", s / 86400);
-}
 
 std::string progress_line(step_record const& r, seconds left, std::size_t width)
 {
@@ -39,7 +31,7 @@ std::string progress_line(step_record const& r, seconds left, std::size_t width)
         parts.push_back({"skipped: not finite", 0});
     }
     if (left >= seconds{1.0}) {
-        parts.push_back({fmt::format("{} left", duration_text(left)), 1});
+        parts.push_back({fmt::format("{} left", rough_time_text(left.count)), 1});
     }
     auto const joined = [&] {
         std::string line;

@@ -31,7 +31,4 @@ inline constexpr std::size_t any_width = std::numeric_limits<std::size_t>::max()
 /// @param left until the last step; below a second, and 0, where it is not known: left out
 std::string progress_line(step_record const& record, seconds left = {}, std::size_t width = any_width);
 
-/// "42 s", "3 min", "2.5 h", "4.0 d"
-std::string duration_text(seconds time);
-
 }  // namespace rheo::inline v0

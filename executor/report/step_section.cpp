@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "executor/config/cluster/cluster_file.hpp"
+#include "executor/plan/amount_text.hpp"
 #include "executor/plan/planning.hpp"
-#include "executor/report/amount_text.hpp"
 #include "rheo/model/footprint.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/simulate/cluster/cluster_model.hpp"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "executor/cli/simulate/job_curves.hpp"
-#include "executor/report/amount_text.hpp"
+#include "executor/plan/amount_text.hpp"
 #include "executor/report/blocks.hpp"
 
 namespace rheo::cli {

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/cli/simulate/simulate.hpp"
+#include "executor/plan/amount_text.hpp"
 #include "executor/plan/text_table.hpp"
-#include "executor/report/amount_text.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::cli {

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "executor/plan/amount_text.hpp"
 #include "executor/plan/text_table.hpp"
-#include "executor/report/amount_text.hpp"
 #include "rheo/trace/svg.hpp"
 
 namespace rheo::cli {

@@ -58,8 +58,6 @@ std::optional<bytes_per_second> read_rate(toml_table const& table)
     return gibibytes ? std::optional{bytes_per_second{*gibibytes * gibi}} : gigabytes ? std::optional{rate_of(*gigabytes)} : std::nullopt;
 }
 
-constexpr double us_per_mib = 1e-6 / 1048576.0;  // in s per byte
-
 /// A line that a file can hold.
 fitted_line as_written(fitted_line line) { return {microseconds(in_microseconds(line.latency)), line.seconds_per_byte / us_per_mib * us_per_mib}; }
 
@@ -110,18 +108,23 @@ modelled_link read_link(toml_table const& table, named_file_reader const& read, 
     return {microseconds(us), link->bandwidth};  // a latency that a file can hold
 }
 
+template <class Kind>
+Kind read_word(toml_table const& table, char const* key, std::array<std::string_view, 3> const& names)
+{
+    auto const word = table.text(key);
+    auto const found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+        table.refuse(key, fmt::format("{}{} must be one of {}, not {}", table.label(), key, fmt::join(names, ", "), in_quotes(word)));
+    }
+    return static_cast<Kind>(found - names.begin());
+}
+
 cluster_level read_level(toml::table const& of, std::string const& file, std::size_t number, named_file_reader const& read)
 {
     toml_table const table{of, file, fmt::format("level {}: ", number), {std::begin(level_keys), std::end(level_keys)}};
     cluster_level level{table.text("name"), {}, read_lines(table, file)};
     level.network.members = static_cast<int>(table.whole("members", 1, most_members));
-    auto const word = table.text("topology");
-    auto const& names = network_topology_names;
-    auto const* const found = std::find(names.begin(), names.end(), word);
-    if (found == names.end()) {
-        table.refuse("topology", fmt::format("{}topology must be one of {}, not {}", table.label(), fmt::join(names, ", "), in_quotes(word)));
-    }
-    level.network.topology = static_cast<network_topology>(found - names.begin());
+    level.network.topology = read_word<network_topology>(table, "topology", network_topology_names);
     level.network.link = read_link(table, read, level.lines);
     level.network.links_per_member = table.has("links_per_member") ? static_cast<int>(table.whole("links_per_member", 1, most_members)) : 1;
     return level;
@@ -254,17 +257,6 @@ recovery_times read_recovery(toml::table const& of, std::string const& file, nam
         times.*recovery_phase_list[k].time = {table.optional_number(keys[k], {.or_zero = true, .most = 1e9}).value_or(0.0)};
     }
     return times;
-}
-
-template <class Kind>
-Kind read_word(toml_table const& table, char const* key, std::array<std::string_view, 3> const& names)
-{
-    auto const word = table.text(key);
-    auto const found = std::find(names.begin(), names.end(), word);
-    if (found == names.end()) {
-        table.refuse(key, fmt::format("{}{} must be one of {}, not {}", table.label(), key, fmt::join(names, ", "), in_quotes(word)));
-    }
-    return static_cast<Kind>(found - names.begin());
 }
 
 nccl_machine read_nccl(toml::table const& of, std::string const& file)

@@ -12,6 +12,9 @@
 
 namespace rheo::inline v0 {
 
+/// Of what a byte takes, as lines of measured messages are written: 1 us for each MiB, in s.
+inline constexpr double us_per_mib = 1e-6 / 1048576.0;
+
 /// Text of a file that a cluster names: measured times, the report of a run. Throws exit_error when it cannot be read.
 using named_file_reader = std::function<std::string(std::string const& path)>;
 

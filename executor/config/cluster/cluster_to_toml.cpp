@@ -53,7 +53,7 @@ std::string measured_lines(std::vector<fitted_line> const& lines)
     std::string text;
     for (auto const& line : lines) {
         text += fmt::format("{}{{ latency_us = {}, us_per_mib = {} }}", text.empty() ? "" : ", ", in_unit_of(line.latency.count, 1e-6),
-                            in_unit_of(line.seconds_per_byte, 1e-6 / 1048576.0));
+                            in_unit_of(line.seconds_per_byte, us_per_mib));
     }
     return lines.empty() ? "" : fmt::format("lines = [{}]\n", text);
 }

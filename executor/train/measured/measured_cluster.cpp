@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/config/cluster/cluster_file.hpp"
 #include "executor/mpi/communicator.hpp"
 #include "executor/mpi/error.hpp"
 #include "executor/train/measured/measured_exchanges.hpp"
@@ -130,7 +131,6 @@ result<std::optional<modelled_link>> link_of(std::vector<measured_time> const& r
 /// Of all protocols that messages take, where there are messages.
 std::vector<fitted_line> lines_of(std::vector<measured_time> const& rows)
 {
-    constexpr double us_per_mib = 1e-6 / 1048576.0;
     std::vector<fitted_line> lines;
     auto const fitted = fit_lines(array_view<measured_time const>{rows});
     if (fitted) {

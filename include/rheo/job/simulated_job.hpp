@@ -17,6 +17,7 @@
 #include "rheo/simulate/cluster/cluster_model.hpp"
 #include "rheo/simulate/played_step/played_step.hpp"
 #include "rheo/simulate/played_step/rank_step_times.hpp"
+#include "rheo/tensor/dtype.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
 
@@ -37,6 +38,13 @@ struct job_description {
     bool begins_with_ranks = true;              ///< else all ranks come by events
     step_reduction reduction = step_reduction::slice_owner;
 };
+
+/// How the job's steps are played. @tparam Model of the network
+template <class Model>
+step_rules<Model> rules_of(job_description const& job)
+{
+    return {.reduction = job.reduction, .sum_bytes = static_cast<int>(size_of(job.request.policy.accumulate)), .nccl = job.cluster.nccl};
+}
 
 /// What the rank's device draws while it waits.
 inline watts waiting_power(job_description const& job, rank_id rank)

@@ -37,11 +37,8 @@ public:
 
     /// @pre the job outlives it
     explicit swept_steps(job_description const& job)
-        : steps_{job.model, job.request, job.cluster}, levels_{network_of<link>(job.cluster)}, links_{links_of<link>(job.cluster)}
+        : steps_{job.model, job.request, job.cluster}, levels_{network_of<link>(job.cluster)}, links_{links_of<link>(job.cluster)}, rules_{rules_of<Model>(job)}
     {
-        rules_.reduction = job.reduction;
-        rules_.nccl = job.cluster.nccl;
-        rules_.sum_bytes = static_cast<int>(size_of(job.request.policy.accumulate));
         rules_.most_exact_holders = 1;
     }
 

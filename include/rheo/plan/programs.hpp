@@ -48,7 +48,7 @@ inline program with_microbatches_at(program p, std::int32_t distance)
 {
     for (auto& row : p.rows) {
         for (auto& i : row) {
-            i.item += is_reduction(i.kind) || i.item < 0 ? 0 : distance * p.slices;
+            i = of_later_items(i, distance * p.slices);
         }
     }
     return p;

@@ -70,9 +70,6 @@ public:
         if (job.clocks) {
             clocks_.emplace(*job.clocks);
         }
-        rules_.reduction = job.reduction;
-        rules_.nccl = job.cluster.nccl;
-        rules_.sum_bytes = static_cast<int>(size_of(job.request.policy.accumulate));
     }
 
     /// The whole step of pipelines in force.
@@ -237,7 +234,7 @@ private:
     job_description const* job_;
     std::vector<network_level<link>> levels_;
     cluster_steps<> steps_;
-    step_rules<Model> rules_;
+    step_rules<Model> rules_{rules_of<Model>(*job_)};
     std::optional<plan_clock_choices<>> clocks_;
     std::vector<known_plan> played_;
     std::vector<known_plan> evaluated_;

@@ -64,6 +64,13 @@ constexpr bool is_send(instruction_kind kind) { return kind == instruction_kind:
 constexpr bool is_receive(instruction_kind kind) { return kind == instruction_kind::receive_activation || kind == instruction_kind::receive_gradient; }
 constexpr bool is_reduction(instruction_kind kind) { return kind == instruction_kind::post_reduction || kind == instruction_kind::await_reduction; }
 
+/// The same of items that are so much later; a unit of a reduction is the same one.
+constexpr instruction of_later_items(instruction i, std::int32_t by)
+{
+    i.item += is_reduction(i.kind) || i.item < 0 ? 0 : by;
+    return i;
+}
+
 /// The name in traces and drawings (F, B, I, W as in the literature; R for what is recomputed).
 constexpr std::string_view name_of(instruction_kind kind)
 {

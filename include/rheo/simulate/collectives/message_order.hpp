@@ -148,10 +148,13 @@ constexpr bool has_form(collective operation, collective_form form)
     return false;
 }
 
+/// The first element that a place owns.
+constexpr std::int64_t slice_begin(std::int64_t elements, int members, int place) { return elements * place / members; }
+
 /// The slice of elements that a place owns, in bytes of `element` each: the executor's, which differ by one element at most.
 constexpr bytes owned_slice(std::int64_t elements, int members, int place, int element)
 {
-    return {(elements * (place + 1) / members - elements * place / members) * element};
+    return {(slice_begin(elements, members, place + 1) - slice_begin(elements, members, place)) * element};
 }
 
 }  // namespace rheo::inline v0

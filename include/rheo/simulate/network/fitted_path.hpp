@@ -19,7 +19,6 @@ namespace rheo::inline v0 {
 struct fitted_path {
     modelled_link link;                ///< where there are no lines
     std::vector<fitted_line> lines{};  ///< of a message from end to end
-    double slowness = 1.0;             ///< factor on what a byte takes by the lines
 
     friend bool operator==(fitted_path const&, fitted_path const&) = default;
 };
@@ -34,15 +33,12 @@ inline bool is_usable_link(fitted_path const& path)
 
 namespace detail {
 
-/// @param link of both  Lines are of whole ways, so that two of them are the slower one; where one end has none, there are none.
-inline fitted_path both_ends(fitted_path a, fitted_path const& b, modelled_link link)
+/// @param link of both  Lines are of whole ways, so that two of them are the slower ones; where one end has none, there are none.
+inline fitted_path both_ends(fitted_path const& a, fitted_path const& b, modelled_link link)
 {
-    a.link = link;
-    a.slowness = std::max(a.slowness, b.slowness);
-    if (b.lines.empty()) {
-        a.lines.clear();
-    }
-    return a;
+    constexpr auto large = gibibytes(1);
+    bool const has_lines = !a.lines.empty() && !b.lines.empty();
+    return {link, !has_lines ? std::vector<fitted_line>{} : fitted_time(a.lines, large) < fitted_time(b.lines, large) ? b.lines : a.lines};
 }
 
 }  // namespace detail
@@ -54,7 +50,9 @@ inline fitted_path joined_links(fitted_path const& a, fitted_path const& b) { re
 inline fitted_path slowed_link(fitted_path path, double factor)
 {
     path.link = slowed_link(path.link, factor);
-    path.slowness *= factor;
+    for (auto& line : path.lines) {
+        line.seconds_per_byte *= factor;
+    }
     return path;
 }
 
@@ -64,14 +62,7 @@ struct fitted_network : free_network {
 
     static seconds way(fitted_path const& path, int hops, bytes size)
     {
-        if (path.lines.empty()) {
-            return free_network::way(path.link, hops, size);
-        }
-        auto least = seconds{std::numeric_limits<double>::max()};
-        for (auto const& line : path.lines) {
-            least = std::min(least, line.latency + seconds{line.seconds_per_byte * path.slowness * static_cast<double>(size.count)});
-        }
-        return least;
+        return path.lines.empty() ? free_network::way(path.link, hops, size) : fitted_time(path.lines, size);
     }
 };
 

@@ -4,23 +4,13 @@
 
 #include <algorithm>
 
+#include "executor/plan/amount_text.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/model/gpt.hpp"
 #include "rheo/plan/memory_parts.hpp"
 #include "support/catch.hpp"
 
 using namespace rheo;
-
-TEST_CASE("job_summary: counts are written for people")
-{
-    CHECK(count_text(0) == "0");
-    CHECK(count_text(999) == "999");
-    CHECK(count_text(45'123) == "45.1 k");
-    CHECK(count_text(999'499) == "999.5 k");
-    CHECK(count_text(124'400'000) == "124.4 M");
-    CHECK(count_text(999'600'000) == "1.00 G");
-    CHECK(count_text(2'780'000'000) == "2.78 G");
-}
 
 TEST_CASE("job_summary: a job in a few lines")
 {
@@ -34,7 +24,7 @@ TEST_CASE("job_summary: a job in a few lines")
     auto lines = job_summary(first->plan, model, config, 123'456, true);
     REQUIRE(lines.size() == 5);
     CHECK(lines[0].starts_with("model   8 layers, "));
-    CHECK(lines[1] == "step    3.1 k tokens in 12 microbatches of 4 x 64; the data have 123.5 k tokens");
+    CHECK(lines[1] == "step    3072 tokens in 12 microbatches of 4 x 64; the data have 123.5 k tokens");
     CHECK(lines[2].starts_with("plan    2 pipelines of 3 + 2 ranks, 1f1b, microbatches "));
     CHECK(lines[4] == "the first step is computed twice: its first attempt finds the scales of its sums");
     bytes most{};
@@ -43,8 +33,8 @@ TEST_CASE("job_summary: a job in a few lines")
             most = std::max(most, needed_bytes(memory_parts_of(first->plan, model, config, rank)));
         }
     }
-    auto const least = static_cast<double>(most.count) / 1048576.0;
-    CHECK(lines[3].starts_with("memory  at most " + std::to_string(static_cast<int>(least))));
+    auto const needed = static_cast<double>(most.count) / 1048576.0;
+    CHECK(lines[3].starts_with("memory  at most " + memory_text(needed) + " on rank "));
     config.plan.memory = mebibytes(64);
     lines = job_summary(first->plan, model, config, 123'456, false);
     CHECK(lines.size() == 4);

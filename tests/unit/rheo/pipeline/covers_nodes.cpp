@@ -6,17 +6,14 @@
 #include <numeric>
 #include <random>
 
-#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
+#include "two_and_four_stages.hpp"
 
 using namespace rheo;
 
 namespace {
 
-constexpr gpt_shape tiny{.vocabulary = 16, .context = 8, .width = 8, .heads = 2, .blocks = 2};
-using gpt = model<embedding<tiny>, repeat<2, transformer_block<tiny>>, classifier<tiny>>;
-using two = pipeline_template<gpt, cuts<0, 2, 4>, one_f_one_b>;
-using four = pipeline_template<gpt, cuts<0, 1, 2, 3, 4>, one_f_one_b>;
+using namespace test;
 
 // Nodes of four devices: one node in two groups, two nodes in four.
 using on_one = template_on_nodes<two, 4, position_degree{3, 1}, position_degree{1, 1}>;

@@ -2,17 +2,14 @@
 // Templates as types and as planned values.
 #include "rheo/partition/stage_memory.hpp"
 #include "rheo/pipeline/plan_templates.hpp"
-#include "rheo/schedule/families/one_f_one_b.hpp"
 #include "support/catch.hpp"
+#include "two_and_four_stages.hpp"
 
 using namespace rheo;
 
 namespace {
 
-constexpr gpt_shape tiny{.vocabulary = 16, .context = 8, .width = 8, .heads = 2, .blocks = 2};
-using gpt = model<embedding<tiny>, repeat<2, transformer_block<tiny>>, classifier<tiny>>;
-using two = pipeline_template<gpt, cuts<0, 2, 4>, one_f_one_b>;
-using four = pipeline_template<gpt, cuts<0, 1, 2, 3, 4>, one_f_one_b>;
+using namespace test;
 constexpr seconds times[] = {{1.0}, {2.0}, {2.0}, {3.0}};
 
 static_assert(two::size == 2 && size(two::describe(times)) == 2);

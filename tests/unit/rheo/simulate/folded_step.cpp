@@ -129,6 +129,9 @@ TEST_CASE("folded_step: pipelines that differ are all played")
     auto const block = detail::fold_of(alike, array_view<network_level<> const>{levels[0]});
     CHECK(detail::has_alike_reductions<free_network>(alike, *block, {.most_exact_holders = 3}));
     CHECK_FALSE(detail::has_alike_reductions<free_network>(alike, *block, {}));  // four holders, each message played
+    auto unknown = alike;
+    unknown.sums = {};  // of no bytes
+    CHECK_FALSE(detail::has_alike_reductions<free_network>(unknown, *block, {}));
     CHECK(detail::has_alike_reductions<free_network>(alike, *block, {.reduction = step_reduction::node_first}));
     CHECK_FALSE(detail::has_alike_reductions<free_network>(alike, *block, {.reduction = step_reduction::tree, .most_exact_holders = 1}));
 }

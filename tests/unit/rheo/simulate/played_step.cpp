@@ -146,8 +146,8 @@ TEST_CASE("played_step: node first, a unit leaves each node once")
     std::vector<rank_id> const ranks{{0}, {3}, {5}, {8}, {9}, {10}};
     std::vector<network_level<>> const levels{{4, network_topology::switched, wire}, {3, network_topology::switched, wire}};
     auto const node_of = [&](rank_id holder) { return ranks[at(holder)].value / 4; };
-    for (auto const detail : {detail::exchange_detail::each, detail::exchange_detail::joined}) {
-        auto const rounds = detail::node_first_rounds(array_view<network_level<> const>{levels}, ranks, {1800, 8, 4}, detail);
+    for (auto const count : {detail::message_count::each, detail::message_count::joined}) {
+        auto const rounds = detail::node_first_rounds(array_view<network_level<> const>{levels}, ranks, {1800, 8, 4}, count);
         REQUIRE(rounds.size() == 4);
         for (std::size_t r = 0; r < 4; ++r) {
             bool const is_inside = r == 0 || r == 3;
@@ -159,7 +159,7 @@ TEST_CASE("played_step: node first, a unit leaves each node once")
             }
             if (is_inside) {
                 CHECK(received == std::map<int, std::int64_t>{{0, 1800 * element}, {2, 2 * 1800 * element}});  // all but what each holds itself
-            } else if (detail == detail::exchange_detail::each) {
+            } else if (count == detail::message_count::each) {
                 std::int64_t const others = r == 1 ? 2 * 600 : 1200;  // a third from two nodes; the thirds of two nodes
                 CHECK(received == std::map<int, std::int64_t>{{0, others * element}, {1, others * element}, {2, others * element}});
             } else {

@@ -42,11 +42,28 @@ public:
         }
     }
 
+    /// The holder begins its next round, the first one when it has posted, and those behind it that it need not wait in.
     /// @param through is called for each holder that is through with all rounds
     template <class Through>
     void begin(rank_id holder, Through const& through)
     {
-        begin_rounds(holder, through);
+        auto const round = static_cast<std::size_t>(next_[at(holder)]++);
+        if (round == rounds_.size()) {
+            through(holder);
+            return;
+        }
+        auto const& messages = rounds_[round].messages;
+        auto const first = std::lower_bound(messages.begin(), messages.end(), holder, [](exchange_message const& m, rank_id r) { return m.from < r; });
+        for (auto m = first; m != messages.end() && m->from == holder; ++m) {
+            wire_.send(holder, m->to, m->size, {played_for(m->to), 0, 0, collective_event::arrived, static_cast<std::int64_t>(round)});
+        }
+        auto& p = progress_[round];
+        if (!p.group.empty() && --p.to_begin[p.group[at(holder)]] == 0) {
+            for (auto const other : rounds_[round].groups[p.group[at(holder)]]) {
+                go_on(other, round, through);
+            }
+        }
+        go_on(holder, round, through);
     }
 
     template <class Through>
@@ -76,36 +93,13 @@ private:
         }
     }
 
-    /// The holder begins its next round, and those behind it that it need not wait in.
-    template <class Through>
-    void begin_rounds(rank_id holder, Through const& through)
-    {
-        auto const round = static_cast<std::size_t>(next_[at(holder)]++);
-        if (round == rounds_.size()) {
-            through(holder);
-            return;
-        }
-        auto const& messages = rounds_[round].messages;
-        auto const first = std::lower_bound(messages.begin(), messages.end(), holder, [](exchange_message const& m, rank_id r) { return m.from < r; });
-        for (auto m = first; m != messages.end() && m->from == holder; ++m) {
-            wire_.send(holder, m->to, m->size, {played_for(m->to), 0, 0, collective_event::arrived, static_cast<std::int64_t>(round)});
-        }
-        auto& p = progress_[round];
-        if (!p.group.empty() && --p.to_begin[p.group[at(holder)]] == 0) {
-            for (auto const other : rounds_[round].groups[p.group[at(holder)]]) {
-                go_on(other, round, through);
-            }
-        }
-        go_on(holder, round, through);
-    }
-
     template <class Through>
     void go_on(rank_id holder, std::size_t round, Through const& through)
     {
         auto const& p = progress_[round];
         bool const is_in_it = static_cast<std::size_t>(next_[at(holder)]) == round + 1;
         if (is_in_it && p.missing[at(holder)] == 0 && (p.group.empty() || p.to_begin[p.group[at(holder)]] == 0)) {
-            begin_rounds(holder, through);
+            begin(holder, through);
         }
     }
 

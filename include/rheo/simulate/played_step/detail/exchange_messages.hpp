@@ -27,7 +27,7 @@ struct exchange_pair {
 };
 
 /// How many messages an exchange has.
-enum class exchange_detail : unsigned char {
+enum class message_count : unsigned char {
     each,    ///< one for each pair
     joined,  ///< of a sender, one for each level
 };
@@ -93,9 +93,9 @@ std::vector<exchange_pair> sender_order(std::vector<exchange_pair> pairs)
 }
 
 template <class Level>
-std::vector<exchange_pair> pairs_of(array_view<Level const> levels, std::vector<rank_id> const& ranks, exchange_detail detail)
+std::vector<exchange_pair> pairs_of(array_view<Level const> levels, std::vector<rank_id> const& ranks, message_count count)
 {
-    return detail == exchange_detail::each ? all_pairs_of(ranks) : joined_pairs_of(levels, ranks);
+    return count == message_count::each ? all_pairs_of(ranks) : joined_pairs_of(levels, ranks);
 }
 
 struct exchange_message {

@@ -35,10 +35,7 @@ struct step_fold {
 inline bool has_same_rows(program const& a, program const& b)
 {
     auto const shift = item_range_of(b).first - item_range_of(a).first;
-    auto const is_same = [&](instruction i, instruction j) {
-        i.item += is_reduction(i.kind) || i.item < 0 ? 0 : shift;  // a unit is the same one everywhere
-        return i == j;
-    };
+    auto const is_same = [&](instruction i, instruction j) { return of_later_items(i, shift) == j; };
     return a.placement == b.placement && a.copies == b.copies && a.slices == b.slices &&
            std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
                       [&](auto const& x, auto const& y) { return std::equal(x.begin(), x.end(), y.begin(), y.end(), is_same); });
@@ -111,18 +108,21 @@ bool has_alike_reductions(modelled_step const& step, step_fold const& fold, step
     if (rules.reduction == step_reduction::ring || rules.reduction == step_reduction::tree) {
         return false;
     }
-    std::vector<int> holders(step.sums.size());
+    if (rules.reduction == step_reduction::node_first || rules.reduction == step_reduction::nccl) {
+        return true;
+    }
+    std::vector<int> holders;
     for (std::size_t p = 0; p < fold.pipelines; ++p) {
         for (auto const& row : step.pipelines[p].program.rows) {
             for (auto const& i : row) {
-                if (i.kind == instruction_kind::post_reduction && static_cast<std::size_t>(i.item) < holders.size()) {
+                if (i.kind == instruction_kind::post_reduction) {
+                    holders.resize(std::max(holders.size(), static_cast<std::size_t>(i.item) + 1));
                     holders[static_cast<std::size_t>(i.item)] += fold.blocks;
                 }
             }
         }
     }
-    return rules.reduction == step_reduction::node_first || rules.reduction == step_reduction::nccl ||
-           std::none_of(holders.begin(), holders.end(), [&](int n) { return n > 0 && n <= rules.most_exact_holders; });
+    return std::none_of(holders.begin(), holders.end(), [&](int n) { return n > 0 && n <= rules.most_exact_holders; });
 }
 
 /// The first block alone.

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/simulate/collectives/message_order.hpp"
 #include "rheo/simulate/network/network_level.hpp"
 #include "rheo/simulate/played_step/detail/exchange_messages.hpp"
 #include "rheo/topology/tagged_index.hpp"
@@ -68,33 +69,36 @@ std::vector<std::vector<rank_id>> holders_by_node(std::vector<rank_id> const& ra
     return holders;
 }
 
-/// Where the i-th of `parts` equal parts begins.
-constexpr std::int64_t part_begin(std::int64_t elements, std::size_t parts, std::size_t i)
+/// Each of the holders gets its part of the elements as sums, and sends it to all others as values.
+template <class Level>
+void add_exchange(exchange_round& sums, exchange_round& values, array_view<Level const> levels, std::vector<rank_id> const& ranks,
+                  std::vector<rank_id> const& holders, std::int64_t elements, reduced_unit unit, message_count count)
 {
-    return elements * static_cast<std::int64_t>(i) / static_cast<std::int64_t>(parts);
+    std::vector<rank_id> places;
+    for (auto const holder : holders) {
+        places.push_back(ranks[at(holder)]);
+    }
+    auto const members = static_cast<int>(holders.size());
+    for (auto const& p : pairs_of(levels, places, count)) {
+        auto const to_owner =
+            count == message_count::each ? owned_slice(elements, members, p.to.value, unit.sum_bytes) : bytes{elements / members * p.others * unit.sum_bytes};
+        auto const own = owned_slice(elements, members, p.from.value, unit.value_bytes);
+        sums.messages.push_back({holders[at(p.from)], holders[at(p.to)], to_owner});
+        values.messages.push_back({holders[at(p.from)], holders[at(p.to)], {own.count * p.others}});
+    }
 }
 
 /// Four rounds: sums in nodes and between nodes, values between nodes and in nodes. @param levels the first of them is the node
 template <class Level>
-std::vector<exchange_round> node_first_rounds(array_view<Level const> levels, std::vector<rank_id> const& ranks, reduced_unit unit, exchange_detail detail)
+std::vector<exchange_round> node_first_rounds(array_view<Level const> levels, std::vector<rank_id> const& ranks, reduced_unit unit, message_count count)
 {
     auto const nodes = holders_by_node(ranks, levels[0].members);
     std::vector<exchange_round> rounds(4);
     std::vector<std::int64_t> cuts{0, unit.elements};
     for (auto const& holders : nodes) {
-        std::vector<rank_id> places;
+        add_exchange(rounds[0], rounds[3], levels, ranks, holders, unit.elements, unit, count);
         for (std::size_t i = 0; i < holders.size(); ++i) {
-            places.push_back(ranks[at(holders[i])]);
-            cuts.push_back(part_begin(unit.elements, holders.size(), i));
-        }
-        for (auto const& p : pairs_of(levels, places, detail)) {
-            auto const part_of = [&](rank_id i) {
-                return part_begin(unit.elements, holders.size(), at(i) + 1) - part_begin(unit.elements, holders.size(), at(i));
-            };
-            auto const owned = detail == exchange_detail::each ? part_of(p.to) : unit.elements / static_cast<std::int64_t>(holders.size()) * p.others;
-            auto const own = part_of(p.from);
-            rounds[0].messages.push_back({holders[at(p.from)], holders[at(p.to)], {owned * unit.sum_bytes}});
-            rounds[3].messages.push_back({holders[at(p.from)], holders[at(p.to)], {own * p.others * unit.value_bytes}});
+            cuts.push_back(slice_begin(unit.elements, static_cast<int>(holders.size()), static_cast<int>(i)));
         }
     }
     std::sort(cuts.begin(), cuts.end());
@@ -103,34 +107,25 @@ std::vector<exchange_round> node_first_rounds(array_view<Level const> levels, st
         cuts.push_back(0);  // nodes wait for each other all the same
     }
     for (std::size_t c = 0; c + 1 < cuts.size(); ++c) {
-        auto const stretch = cuts[c + 1] - cuts[c];
         std::vector<rank_id> owners;  // of the stretch in each node
-        std::vector<rank_id> places;
         for (auto const& holders : nodes) {
-            std::size_t owner = 0;
-            while (owner + 1 < holders.size() && part_begin(unit.elements, holders.size(), owner + 1) <= cuts[c]) {
+            auto const members = static_cast<int>(holders.size());
+            int owner = 0;
+            while (owner + 1 < members && slice_begin(unit.elements, members, owner + 1) <= cuts[c]) {
                 ++owner;
             }
-            owners.push_back(holders[owner]);
-            places.push_back(ranks[at(holders[owner])]);
+            owners.push_back(holders[static_cast<std::size_t>(owner)]);
         }
-        auto const part_of = [&](rank_id n) { return part_begin(stretch, nodes.size(), at(n) + 1) - part_begin(stretch, nodes.size(), at(n)); };
-        for (auto const& p : pairs_of(levels, places, detail)) {
-            auto const summed = detail == exchange_detail::each ? part_of(p.to) : stretch / static_cast<std::int64_t>(nodes.size()) * p.others;
-            rounds[1].messages.push_back({owners[at(p.from)], owners[at(p.to)], {summed * unit.sum_bytes}});
-            rounds[2].messages.push_back({owners[at(p.from)], owners[at(p.to)], {part_of(p.from) * p.others * unit.value_bytes}});
-        }
+        add_exchange(rounds[1], rounds[2], levels, ranks, owners, cuts[c + 1] - cuts[c], unit, count);
+    }
+    std::vector<rank_id> all;
+    for (auto const& holders : nodes) {
+        all.insert(all.end(), holders.begin(), holders.end());
     }
     for (std::size_t r = 0; r < rounds.size(); ++r) {
         rounds[r].messages = in_order_of_senders(std::move(rounds[r].messages));
-        bool const is_inside = r == 0 || r == 3;
-        if (detail == exchange_detail::joined && is_inside) {
-            rounds[r].groups = nodes;
-        } else if (detail == exchange_detail::joined) {
-            rounds[r].groups.emplace_back();
-            for (auto const& holders : nodes) {
-                rounds[r].groups.back().insert(rounds[r].groups.back().end(), holders.begin(), holders.end());
-            }
+        if (count == message_count::joined) {
+            rounds[r].groups = r == 0 || r == 3 ? nodes : std::vector<std::vector<rank_id>>{all};
         }
     }
     return rounds;

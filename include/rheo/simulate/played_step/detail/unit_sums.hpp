@@ -178,15 +178,15 @@ private:
         return choice->time;
     }
 
-    exchange_detail detail_of(unit_state const& u) const
+    message_count messages_of(unit_state const& u) const
     {
-        return u.ranks.size() > static_cast<std::size_t>(rules_.most_exact_holders) ? exchange_detail::joined : exchange_detail::each;
+        return u.ranks.size() > static_cast<std::size_t>(rules_.most_exact_holders) ? message_count::joined : message_count::each;
     }
 
     bool goes_in_rounds(unit_state const& u) const
     {
         bool const goes_direct = rules_.reduction == step_reduction::slice_owner || rules_.reduction == step_reduction::direct;
-        return rules_.reduction == step_reduction::node_first || (goes_direct && detail_of(u) == exchange_detail::joined);
+        return rules_.reduction == step_reduction::node_first || (goes_direct && messages_of(u) == message_count::joined);
     }
 
     std::vector<exchange_round> rounds_of(unit_state const& u)
@@ -194,7 +194,7 @@ private:
         auto const values = rules_.reduction == step_reduction::direct ? rules_.sum_bytes : 4;  // floats, where sums are of integers
         reduced_unit const unit{u.size.count / rules_.sum_bytes, rules_.sum_bytes, values};
         if (rules_.reduction == step_reduction::node_first) {
-            return node_first_rounds(levels_, u.ranks, unit, detail_of(u));
+            return node_first_rounds(levels_, u.ranks, unit, messages_of(u));
         }
         if (!(u.ranks == paired_)) {  // often those of the unit before
             paired_ = u.ranks;
