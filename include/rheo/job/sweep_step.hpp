@@ -255,7 +255,7 @@ swept_step sweep_step(job_description const& job, sweep_rules rules = {})
     auto settled = job;
     settled.request.schedule = made->plan.schedule;
     settled.request.candidates.clear();
-    settled.request.tensor.values = {largest_group(made->plan)};
+    settled.request.tensor = {{largest_group(made->plan)}, job.request.tensor.is_automatic()};
     detail::swept_steps<Model> const steps{settled};
     auto const step = steps.step_of(made->plan);
     auto const played = steps.play(step);

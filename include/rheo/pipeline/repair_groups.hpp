@@ -175,11 +175,18 @@ std::vector<int> shares_by_speed(array_view<pipeline_instance const> pipelines, 
     return shares;
 }
 
+/// Which places ranks that wait take.
+enum class group_filling : std::uint8_t {
+    all,        ///< those of lost ranks
+    only_empty  ///< one in each group that has no rank left
+};
+
 /// What a repair is to keep to.
 struct group_repair {
     int microbatches;   ///< of a step
     int failures;       ///< f of f + 1 copies
     int node_size = 1;  ///< rank / node_size is a rank's node; 1: nothing is known of nodes
+    group_filling fill = group_filling::all;
 };
 
 /// @param staying the ranks that have, or may get, a place, ascending  @param fits whether the ranks of a pipeline have the memory for it
@@ -204,10 +211,11 @@ result<recomposition> repair_groups(array_view<pipeline_instance const> before, 
         return waiting.take(node);
     };
     auto const fill = [&] {
-        for (bool const only_empty : {true, false}) {
-            for (auto& pipeline : pipelines) {
-                pipeline.fill(only_empty, choose);
-            }
+        for (auto& pipeline : pipelines) {
+            pipeline.fill(true, choose);
+        }
+        for (auto& pipeline : pipelines) {
+            pipeline.fill(rules.fill == group_filling::only_empty, choose);
         }
     };
     auto const is_kept = [&](detail::damaged_pipeline<>& pipeline) {

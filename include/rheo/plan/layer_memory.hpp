@@ -35,23 +35,24 @@ constexpr bool are_tied(layer_description const& a, layer_description const& b)
 
 /// Writes them into the profiles of the model's layers. A layer that is tied to several counts what it has in common with the first of them.
 /// @param most what each layer may recompute: all of it is dropped then
+/// @param group of ranks that share each layer, seen from the one whose memory is meant; none: one rank has all
 /// @pre one profile per layer; no whole layers of sequences in slices. Cost: layers squared.
 template <class OnlyWhenCalled = void>
 constexpr void set_memory(array_view<layer_profile> layers, model_description const& model, memory_terms const& terms,
-                          recompute_level most = recompute_level::none)
+                          recompute_level most = recompute_level::none, shard_group const& group = {})
 {
     expects(layers.size() == model.layers.size(), "memory is set in a profile of every layer of the model");
     auto const span_of = [](std::size_t l) { return layer_span{layer_id{static_cast<int>(l)}, layer_id{static_cast<int>(l) + 1}}; };
-    auto const state_of = [&](array_view<layer_span const> held) { return total(state_parts(model, held, terms)); };
+    auto const state_of = [&](array_view<layer_span const> held) { return total(state_parts(model, held, terms, group)); };
     for (std::size_t l = 0; l < layers.size(); ++l) {
         auto& layer = layers[l];
         auto const one = array_view{model.layers}.subspan(l, 1);
         auto const slices = terms.shape.slices;
-        auto const dropped = dropped_bytes(one.front(), terms.shape, most, terms.policy);
+        auto const dropped = dropped_bytes(one.front(), terms.shape, most, terms.policy, group);
         layer.recompute_buffer = dropped;
-        layer.per_microbatch = (activation_bytes(one, terms.shape, terms.policy) - dropped) * slices;
+        layer.per_microbatch = (activation_bytes(one, terms.shape, terms.policy, group) - dropped) * slices;
         layer.input = l == 0 ? bytes{} : input_bytes(one, terms.shape, terms.policy) * slices;
-        layer.kept_gradients = kept_gradient_bytes(one, terms.shape, terms.policy) * slices;
+        layer.kept_gradients = kept_gradient_bytes(one, terms.shape, terms.policy, group) * slices;
         auto const here = span_of(l);
         layer.persistent = state_of(array_view{&here, 1});
         layer.tied_to = -1;
@@ -67,7 +68,7 @@ constexpr void set_memory(array_view<layer_profile> layers, model_description co
 }
 
 #ifdef RHEO_COMPILED  // in rheo::compiled
-extern template void set_memory<>(array_view<layer_profile>, model_description const&, memory_terms const&, recompute_level);
+extern template void set_memory<>(array_view<layer_profile>, model_description const&, memory_terms const&, recompute_level, shard_group const&);
 #endif
 
 }  // namespace rheo::inline v0

@@ -148,14 +148,22 @@ constexpr parameter_bytes state_parts_of_shards(model_description const& model, 
 {
     auto const run = group.run(model.layers.front().shards);
     auto const& layers = model.layers;
+    auto const here = [&](std::size_t layer) { return contains(held, layer_id{static_cast<int>(layer)}); };
+    std::vector<char> concerns(layers.size(), 0);  // may have a parameter of a layer that is held
+    for (std::size_t h = 0; h < layers.size(); ++h) {
+        for (std::size_t l = 0; here(h) && l < layers.size(); ++l) {
+            concerns[l] = concerns[l] != 0 || may_share(layers[h], layers[l]) ? 1 : 0;
+        }
+    }
     std::vector<tensor_of_shards> tensors;
     std::vector<std::size_t> first;  // of each layer
     for (std::size_t l = 0; l < layers.size(); ++l) {
         first.push_back(tensors.size());
-        add_tensors_of(l, layers[l], run, tensors);
+        if (concerns[l] != 0) {
+            add_tensors_of(l, layers[l], run, tensors);
+        }
     }
     first.push_back(tensors.size());
-    auto const here = [&](std::size_t layer) { return contains(held, layer_id{static_cast<int>(layer)}); };
     auto const is_same = [&](tensor_of_shards const& t, tensor_of_shards const& u) {
         return t.share.pieces == u.share.pieces && same_parameter(layers[t.layer], layers[t.layer].parameters[static_cast<std::size_t>(t.share.of)],
                                                                   layers[u.layer], layers[u.layer].parameters[static_cast<std::size_t>(u.share.of)]);

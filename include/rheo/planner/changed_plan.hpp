@@ -6,12 +6,17 @@
 // protocol, and the results keep their bits.
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "rheo/model/parameter_bytes.hpp"
 #include "rheo/plan/holdings_under.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/planner/detail/text.hpp"
 #include "rheo/planner/make_plan_on.hpp"
+#include "rheo/planner/planning_request.hpp"
+#include "rheo/recover/in_place.hpp"
 #include "rheo/recover/membership_plan.hpp"
 #include "rheo/reshard/plan_reshard.hpp"
 #include "rheo/units/array_view.hpp"
@@ -49,6 +54,36 @@ plan with_fewest_moves(plan p, array_view<rank_id const> staying, array_view<ran
         }
     }
     return p;
+}
+
+/// What the tensors take at a rank, and how much there is: request.memory_limit. @param state of the job's replanning
+template <class OnlyWhenCalled = void>
+in_place_memory make_in_place_memory(collection const& state, planning_request const& request)
+{
+    in_place_memory memory{.limit = request.memory_limit};
+    for (auto const& tensor : state.tensors) {
+        auto const parts = parameter_bytes_of(tensor.shape, request.policy, gradient_buffer::joined, static_cast<int>(tensor.uses.size()));
+        auto const own = tensor.committed == committed_roles::moments ? bytes{} : parts.master + parts.stored;
+        auto const moments = tensor.committed == committed_roles::parameter ? bytes{} : parts.moments;
+        memory.committed.push_back(tensor.is_parameter ? own + moments : bytes{});
+        memory.all.push_back(memory.committed.back() + (tensor.is_parameter && own > bytes{} ? parts.accumulators + parts.reduced : bytes{}));
+    }
+    return memory;
+}
+
+/// Why ranks cannot come from what they hold to their places under the plan within the memory that they have; empty if they can.
+template <class OnlyWhenCalled = void>
+std::string in_place_error(std::vector<rank_holdings> const& held, plan const& p, replanning const& known, in_place_memory const& memory)
+{
+    std::vector<rank_id> ranks;
+    for (auto const& holds : held) {
+        ranks.push_back(holds.rank);
+    }
+    auto const wanted = holdings_under(p, ranks, known.cells_per_layer, known.optimizer);
+    auto const shortage = in_place_shortage_of(held, wanted, known.state, memory, known.wanted.failures);
+    return shortage ? "on the way rank " + std::to_string(shortage->rank.value) + " would hold " + detail::mebibytes_text(shortage->needed) +
+                          " MiB of state, but has " + detail::memory_limit_text(*memory.limit)
+                    : std::string{};
 }
 
 }  // namespace rheo::inline v0

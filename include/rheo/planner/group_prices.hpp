@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "rheo/model/exchange_traffic.hpp"
@@ -24,6 +25,7 @@
 #include "rheo/planner/step_parts.hpp"
 #include "rheo/schedule/families/schedule_form.hpp"
 #include "rheo/schedule/transform/recomputation.hpp"
+#include "rheo/units/expects.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -167,32 +169,77 @@ std::vector<int> degrees_of(pipeline_instance const& pipeline)
 
 }  // namespace detail
 
-/// Modelled time of a whole step: that of the longest pipeline, with messages, exchanges and recomputation. Stages may have any degrees.
+/// What the times of steps of all plans of a request have in common.
+struct step_prices {
+    std::vector<layer_profile> planned;  ///< times of each layer
+    std::vector<layer_profile> even;     ///< with the prices of groups of up to `largest` ranks
+    stage_prices stages;                 ///< of `even`
+    int largest;
+};
+
+/// @param largest group of the plans. Cost: that of planned_layers, and layers x largest.
 template <class OnlyWhenCalled = void>
-seconds time_of_step(plan const& p, model_description const& model, planning_request const& request)
+step_prices make_step_prices(model_description const& model, planning_request const& request, int largest)
 {
-    auto const most = largest_group(p);
-    auto const planned = planned_layers(model, request);
-    auto const even = with_group_prices(planned, model, request, most);
-    auto const link = request.machine.between_nodes;
-    auto const even_prices = make_stage_prices(even, link, most);
+    auto planned = planned_layers(model, request);
+    auto even = with_group_prices(planned, model, request, largest);
+    auto stages = make_stage_prices(even, request.machine.between_nodes, largest);
+    return {std::move(planned), std::move(even), std::move(stages), largest};
+}
+
+namespace detail {
+
+/// What the time of a pipeline without prices of its own follows from.
+struct timed_pipeline {
+    std::vector<layer_id> cuts;
+    std::vector<int> positions;  ///< of its stages
+    std::vector<int> devices;
+    std::size_t microbatches;
+
+    friend bool operator==(timed_pipeline const&, timed_pipeline const&) = default;
+};
+
+}  // namespace detail
+
+/// Modelled time of a whole step: that of the longest pipeline, with messages, exchanges and recomputation. Stages may have any degrees.
+/// @pre the prices are those of model and request, for groups as large as the plan's
+template <class OnlyWhenCalled = void>
+seconds time_of_step(plan const& p, model_description const& model, planning_request const& request, step_prices const& prices)
+{
+    expects(largest_group(p) <= prices.largest, "prices of smaller groups");
     seconds longest;
+    std::vector<detail::timed_pipeline> timed;  // each kind once
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         auto const& pipeline = p.pipelines[i];
         if (p.work[i].empty()) {
             continue;
         }
+        auto const devices = detail::degrees_of(pipeline);
+        bool const has_own = detail::has_own_prices(p, i);
+        if (!has_own && !recomputes_stages(p)) {
+            detail::timed_pipeline kind{pipeline.cuts, placement_of(pipeline).positions, devices, p.work[i].size()};
+            if (std::find(timed.begin(), timed.end(), kind) != timed.end()) {
+                continue;
+            }
+            timed.push_back(std::move(kind));
+        }
         auto const compute = schedule_of(p, i).compute;
         std::optional<stage_prices> own;
-        if (detail::has_own_prices(p, i)) {
-            own = make_stage_prices(detail::own_layers(p, i, even, planned, model, request), link, most);
+        if (has_own) {
+            own = make_stage_prices(detail::own_layers(p, i, prices.even, prices.planned, model, request), request.machine.between_nodes, prices.largest);
         }
-        auto const devices = detail::degrees_of(pipeline);
-        auto const& prices = own ? *own : even_prices;
-        longest = std::max(longest, recomputes_stages(p) ? makespan_of(prices, compute, pipeline.cuts, devices, recomputed_stages(p, i))
-                                                         : makespan_of(prices, compute, pipeline.cuts, devices));
+        auto const& stages = own ? *own : prices.stages;
+        longest = std::max(longest, recomputes_stages(p) ? makespan_of(stages, compute, pipeline.cuts, devices, recomputed_stages(p, i))
+                                                         : makespan_of(stages, compute, pipeline.cuts, devices));
     }
     return longest;
+}
+
+/// The same with prices for this plan alone.
+template <class OnlyWhenCalled = void>
+seconds time_of_step(plan const& p, model_description const& model, planning_request const& request)
+{
+    return time_of_step(p, model, request, make_step_prices(model, request, largest_group(p)));
 }
 
 /// How the ranks spend the time of a step. Recomputation is computation. @param time result of time_of_step, above 0
@@ -222,7 +269,7 @@ step_parts parts_of_step(plan const& p, model_description const& model, planning
 }
 
 #ifdef RHEO_COMPILED  // in rheo::compiled
-extern template seconds time_of_step<>(plan const&, model_description const&, planning_request const&);
+extern template seconds time_of_step<>(plan const&, model_description const&, planning_request const&, step_prices const&);
 #endif
 
 }  // namespace rheo::inline v0

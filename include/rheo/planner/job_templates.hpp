@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "rheo/model/grid.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/partition/layer_profile.hpp"
 #include "rheo/partition/stage_prices.hpp"
 #include "rheo/pipeline/makespan_templates.hpp"
+#include "rheo/pipeline/shares.hpp"
 #include "rheo/pipeline/template_set.hpp"
 #include "rheo/plan/layer_memory.hpp"
 #include "rheo/plan/memory_parts.hpp"
@@ -39,7 +41,11 @@ std::vector<layer_profile> planned_layers(model_description const& model, planni
     bool const by_layers = request.recompute == recompute_policy::selective;
     auto terms = terms_of_ranks(request.microbatch, request.policy, pipelines);
     terms.kept_moments = kept_moments(request);
-    set_memory(layers, model, terms, !by_layers ? recompute_level::none : request.microbatch.slices == 1 ? recompute_level::full : recompute_level::cheap);
+    set_memory(layers, model, terms,
+               !by_layers                       ? recompute_level::none
+               : request.microbatch.slices == 1 ? recompute_level::full
+                                                : recompute_level::cheap,
+               request.group_size > 1 ? even_group(grid_of(model), request.group_size, request.group_size - 1) : shard_group{});
     return layers;
 }
 

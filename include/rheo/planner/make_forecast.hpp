@@ -178,7 +178,7 @@ forecast make_forecast(plan const& p, model_description const& model, planning_r
     auto const known = make_replanning(model, request, all);
     auto rules = membership_rules_of(request);
     rules.node_size = std::max(rules.node_size, options.node_size);
-    auto const smallest = known.ready.templates.empty() ? 1 : size(known.ready.templates.front());
+    auto const smallest = known.ready.templates.empty() ? request.min_ranks : size(known.ready.templates.front());
     auto const layers = planned_layers(model, request, options.node_size);
     std::vector<int> shares;
     for (auto const& work : p.work) {

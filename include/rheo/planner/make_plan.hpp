@@ -190,6 +190,63 @@ result<chosen_sizes> choose_sizes(template_set_value const& ready, model_descrip
     return chosen;
 }
 
+/// How many pipelines at least hold each layer in plans of the request for so many ranks: what memory depends on.
+constexpr int copies_planned(planning_request const& request, int ranks) { return ranks - request.spares == 1 || request.pipelines.size() == 1 ? 1 : 2; }
+
+/// The plan with stages of one rank. @param ready templates of all sizes that may be chosen, or of those that the request names
+template <class OnlyWhenCalled = void>
+result<initial_plan> plan_of_templates(template_set_value const& ready, model_description const& model, planning_request const& request,
+                                       array_view<rank_id const> ranks, limit_refusal says)
+{
+    auto const count = static_cast<int>(ranks.size());
+    auto const layers = static_cast<int>(model.layers.size());
+    auto const chosen = choose_sizes(ready, model, request, count, copies_planned(request, count), says);
+    if (!chosen) {
+        return failure{chosen.error()};
+    }
+    initial_plan answer{.plan = {.schedule = request.schedule,
+                                 .pipelines = pipelines_of_sizes(ready, chosen->sizes, ranks),
+                                 .work = {},
+                                 .spares = {},
+                                 .recompute = {.every_stage = request.recompute == recompute_policy::always},
+                                 .slices = request.microbatch.slices,
+                                 .optimizer = optimizer_shards_of(request)},
+                        .degraded = chosen->degraded};
+    auto& p = answer.plan;
+    auto shares = chosen->shares;
+    auto const costs = costs_of_sizes(ready, chosen->sizes);
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+        answer.time = std::max(answer.time, time_of(costs[i], shares[i]));
+    }
+    if (!request.layers.empty()) {
+        if (auto error = cut_by_hand(p.pipelines, request.layers, layers); !error.empty()) {
+            return failure{std::move(error)};
+        }
+    }
+    if (request.node_size > 1 && !request.pipelines.empty()) {
+        p.pipelines = arranged_by_nodes(std::move(p.pipelines), request.node_size, request.failures + 1);
+    }
+    if (auto whole = of_whole_nodes(ready, request, ranks, p.pipelines)) {
+        p.pipelines = std::move(whole->pipelines);
+        shares = std::move(whole->shares);
+        answer.time = whole->time;
+    }
+    p.work = deal(shares);
+    for (auto const r : ranks) {
+        if (!position_of(p, r).found) {
+            p.spares.push_back(r);
+        }
+    }
+    if (request.group_size > 1) {
+        return answer;  // memory is looked at when the groups have their ranks
+    }
+    choose_recomputation(p, model, request);
+    if (auto error = memory_error(p, model, request, ranks.back().value + 1); !error.empty()) {
+        return failure{std::move(error)};
+    }
+    return answer;
+}
+
 }  // namespace detail
 
 template <class OnlyWhenCalled = void>
@@ -211,53 +268,10 @@ result<initial_plan> make_initial_plan(model_description const& model, planning_
         return plan_of_groups(model, request, ranks);
     }
     auto const count = static_cast<int>(ranks.size());
-    auto const layers = static_cast<int>(model.layers.size());
-    bool const alone = count - request.spares == 1 || request.pipelines.size() == 1;
     auto const limit = request.layers.empty() ? request.memory_limit : std::nullopt;  // what is cut by hand is judged as it is
-    auto const copies = alone ? 1 : 2;
+    auto const copies = detail::copies_planned(request, count);
     auto const ready = request.pipelines.empty() ? ready_templates(model, request, count, limit, copies) : named_templates(model, request, limit, copies);
-    auto const chosen = detail::choose_sizes(ready, model, request, count, copies, says);
-    if (!chosen) {
-        return failure{chosen.error()};
-    }
-    initial_plan answer{.plan = {.schedule = request.schedule,
-                                 .pipelines = pipelines_of_sizes(ready, chosen->sizes, ranks),
-                                 .work = {},
-                                 .spares = {},
-                                 .recompute = {.every_stage = request.recompute == recompute_policy::always},
-                                 .slices = request.microbatch.slices,
-                                 .optimizer = optimizer_shards_of(request)},
-                        .degraded = chosen->degraded};
-    auto& p = answer.plan;
-    auto shares = chosen->shares;
-    auto const costs = costs_of_sizes(ready, chosen->sizes);
-    for (std::size_t i = 0; i < costs.size(); ++i) {
-        answer.time = std::max(answer.time, time_of(costs[i], shares[i]));
-    }
-    if (!request.layers.empty()) {
-        if (auto error = detail::cut_by_hand(p.pipelines, request.layers, layers); !error.empty()) {
-            return failure{std::move(error)};
-        }
-    }
-    if (request.node_size > 1 && !request.pipelines.empty()) {
-        p.pipelines = arranged_by_nodes(std::move(p.pipelines), request.node_size, request.failures + 1);
-    }
-    if (auto whole = detail::of_whole_nodes(ready, request, ranks, p.pipelines)) {
-        p.pipelines = std::move(whole->pipelines);
-        shares = std::move(whole->shares);
-        answer.time = whole->time;
-    }
-    p.work = deal(shares);
-    for (auto const r : ranks) {
-        if (!position_of(p, r).found) {
-            p.spares.push_back(r);
-        }
-    }
-    choose_recomputation(p, model, request);
-    if (auto error = detail::memory_error(p, model, request, ranks.back().value + 1); !error.empty()) {
-        return failure{std::move(error)};
-    }
-    return answer;
+    return detail::plan_of_templates(ready, model, request, ranks, says);
 }
 
 /// The plan for ranks 0 .. ranks-1.

@@ -34,6 +34,7 @@ struct planning_request {
     dtype_policy policy = fp32;                            ///< train.dtype and train.sums
     std::vector<int> pipelines{};                          ///< plan.pipelines: ranks of each; empty: the planner chooses
     tensor_degrees tensor{};                               ///< plan.tensor: ranks that share each stage; 0: the planner chooses
+    int group_size = 1;                                    ///< each rank of the request stands for a group of so many, and memory is that of its largest member
     std::vector<int> layers{};                             ///< plan.layers: of each stage, pipelines one after the other; empty: the planner cuts
     std::vector<int> shares{};                             ///< plan.shares: microbatches of each pipeline; empty: by speed
     int failures = 1;                                      ///< plan.failures, f: at least f + 1 pipelines are kept whenever possible

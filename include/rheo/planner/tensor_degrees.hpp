@@ -22,6 +22,7 @@ namespace rheo::inline v0 {
 
 struct tensor_degrees {
     std::vector<int> values{1};  ///< one for all positions, or one for each, pipelines one after the other; 0 alone: the planner chooses one
+    bool is_chosen = false;      ///< the planner chose the one degree, and may choose smaller ones after losses
 
     int largest() const { return values.empty() ? 1 : *std::max_element(values.begin(), values.end()); }
     bool is_one() const { return largest() == 1; }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -133,7 +134,7 @@ membership_plan plan_as_chosen(array_view<rank_holdings const> holdings, replann
         return plan;
     }
     auto const afterwards = detail::survivability_after(plan, holdings, known, rules);
-    if (known.wanted.failures > 0 && afterwards.nodes == 0 && !known.regroup && !known.optimizer.shards.are_used()) {
+    if (known.wanted.failures > 0 && afterwards.nodes == 0 && !known.optimizer.shards.are_used()) {
         plan.safety_copies = safety_copies(plan.salvage.after, tensor_bytes_of(known.state, known.formats), nodes_of(holdings, rules.node_size));
     }
     plan.message = to_string(afterwards);
@@ -147,7 +148,7 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
                                 replanning const& known, membership_rules rules)
 {
     if (known.regroup) {
-        return plan_as_chosen(holdings, known, rules, known.regroup(before, detail::ranks_that_stay(holdings, leaving)));
+        return plan_as_chosen(holdings, known, rules, known.regroup(before, holdings, leaving));
     }
     auto decision = detail::decision_of(holdings, before, leaving, known, rules);
     membership_plan plan{replan(holdings, known, std::move(decision.next), detail::nodes_by_rank(holdings, rules)), {}, {}};
@@ -158,16 +159,47 @@ membership_plan plan_membership(array_view<rank_holdings const> holdings, array_
     return plan;
 }
 
+/// limit_to_round with the nodes of the rules.
+template <class OnlyWhenCalled = void>
+void limit_to_round(membership_plan& plan, array_view<rank_holdings const> holdings, replanning const& known, in_place_memory const& memory,
+                    membership_rules rules)
+{
+    limit_to_round(plan, holdings, known, memory, detail::nodes_by_rank(holdings, rules));
+}
+
+/// The next round of places that change in place: the pipelines in force, which some ranks do not hold all of yet.
+/// @returns none if the last round was the last, or if a rank with a place is gone
+template <class OnlyWhenCalled = void>
+std::optional<membership_plan> plan_next_round(array_view<rank_holdings const> holdings, membership_plan const& in_force, array_view<rank_id const> leaving,
+                                               replanning const& known, membership_rules rules)
+{
+    auto const staying = detail::ranks_that_stay(holdings, leaving);
+    auto const is_gone = [&](rank_id rank) { return !std::binary_search(staying.begin(), staying.end(), rank); };
+    for (auto const& pipeline : in_force.pipelines) {
+        auto const ranks = ranks_of(pipeline);
+        if (std::any_of(ranks.begin(), ranks.end(), is_gone)) {
+            return std::nullopt;
+        }
+    }
+    if (!in_force.salvage.more) {
+        return std::nullopt;
+    }
+    recomposition same{
+        .pipelines = in_force.pipelines, .shares = in_force.shares, .spares = in_force.spares, .degraded = in_force.degraded, .time = in_force.time};
+    std::erase_if(same.spares, is_gone);
+    return plan_as_chosen(holdings, known, rules, std::move(same));
+}
+
 /// True when ranks that wait would be taken in between two steps: for more pipelines, a shorter step, or copies on more nodes.
 /// @param in_force the plan, as it was merged
 template <class OnlyWhenCalled = void>
 bool would_regroup(membership_plan const& in_force, replanning const& known, membership_rules rules)
 {
-    if (in_force.spares.empty() || !in_force.error.empty() || known.regroup) {
+    if (in_force.spares.empty() || !in_force.error.empty()) {
         return false;
     }
     auto const& members = in_force.salvage.after;
-    auto const next = detail::decision_of(members, in_force.pipelines, {}, known, rules).next;
+    auto const next = known.regroup ? known.regroup(in_force.pipelines, members, {}) : detail::decision_of(members, in_force.pipelines, {}, known, rules).next;
     return next && next->pipelines != in_force.pipelines && next->spares.size() < in_force.spares.size();
 }
 
@@ -241,7 +273,10 @@ state_digest digest_of(membership_plan const& p)
     for (auto const& move : p.salvage.moves) {
         mix(move.use, move.from, move.to, move.done.words);
     }
-    mix(p.salvage.work, p.safety_copies.size());
+    mix(p.salvage.work, p.salvage.in_place, p.salvage.more, p.safety_copies.size());
+    for (auto const& holds : p.salvage.after) {
+        mix(holds.rank, holds.layers);
+    }
     for (auto const& one : p.safety_copies) {
         mix(one.layer, one.from, one.to);
     }

@@ -5,6 +5,7 @@
 // salvage of the step. It is a pure function of the exchanged holdings and of what all ranks know since the
 // start, so every member computes the same value and no rank has to be asked.
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "rheo/pipeline/recompose.hpp"
+#include "rheo/recover/in_place.hpp"
 #include "rheo/recover/salvage.hpp"
 #include "rheo/reshard/plan_reshard.hpp"
 #include "rheo/reshard/reshard_plan.hpp"
@@ -40,15 +42,17 @@ struct recovery_plan {
 struct replanning {
     collection state;                          ///< of the model
     int layers;                                ///< of the model
-    template_set_value ready;                  ///< what pipelines can be made
+    template_set_value ready;                  ///< what pipelines can be made of single ranks; empty where ranks share stages
     recomposition_request wanted;              ///< how many to keep; microbatches of a step
     role_formats formats = committed_formats;  ///< of a parameter's roles that are committed state
     std::optional<bytes> round_budget{};       ///< most bytes that a rank receives in one round
     int slices = 1;                            ///< of a microbatch, each of which contributes for itself
     int cells_per_layer = 1;                   ///< above 1 state and layers are in cells (plan/cells.hpp)
     optimizer_cells optimizer{};               ///< where not all holders keep moments: then state and layers are in cells
-    /// If ranks share stages: chooses the next pipelines from the old ones and the ranks that stay. Empty: templates are used.
-    std::function<result<recomposition>(array_view<pipeline_instance const> before, std::vector<rank_id> const& staying)> regroup{};
+    /// If ranks share stages: chooses the next pipelines for the members that do not leave. Empty: templates are used.
+    std::function<result<recomposition>(array_view<pipeline_instance const> before, array_view<rank_holdings const> holdings,
+                                        array_view<rank_id const> leaving)>
+        regroup{};
 };
 
 /// Shards of a layer.
@@ -104,6 +108,27 @@ recovery_plan replan(array_view<rank_holdings const> holdings, replanning const&
 
     plan.copies = plan_copies(layers_by_rank(holdings), layers_by_rank(plan.salvage.after), known, node_of);
     return plan;
+}
+
+/// Cuts the plan to its next round, if places change between two steps and a rank has no memory for all copies at once. After a loss in a step, and if nobody
+/// can make room, all is copied at once. @param holdings that the plan was made from
+template <class OnlyWhenCalled = void>
+void limit_to_round(recovery_plan& plan, array_view<rank_holdings const> holdings, replanning const& known, in_place_memory const& memory,
+                    std::vector<node_id> const& node_of = {})
+{
+    auto& salvage = plan.salvage;
+    bool const is_between_steps = std::all_of(holdings.begin(), holdings.end(), [](rank_holdings const& holds) {
+        return std::all_of(holds.uses.begin(), holds.uses.end(), [](use_holding const& use) { return use.done.empty(); });
+    });
+    if (!plan.error.empty() || !salvage.lost.empty() || !is_between_steps || !needs_rounds(holdings, salvage.after, known.state, memory)) {
+        return;
+    }
+    if (auto round = next_round(holdings, salvage.after, known.state, memory, known.wanted.failures)) {
+        plan.copies = plan_copies(layers_by_rank(holdings), layers_by_rank(round->received), known, node_of);
+        salvage.after = std::move(round->after);
+        salvage.in_place = true;
+        salvage.more = round->more;
+    }
 }
 
 /// The plan for the members whose holdings are known, in pipelines of the planner's choice. @pre holdings ascend by rank

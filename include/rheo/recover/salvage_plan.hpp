@@ -30,6 +30,8 @@ struct salvage_plan {
     std::vector<use_holding> missing;                ///< per use (all uses, ascending): to be contributed again
     std::vector<std::vector<microbatch_work>> work;  ///< per pipeline, in the order in which it runs them
     std::vector<rank_holdings> after;                ///< per rank of the exchanged holdings: what it holds once merged
+    bool in_place = false;                           ///< memory is short: accumulators, which are empty, make room for the copies (recover/in_place.hpp)
+    bool more = false;                               ///< it is not all that the pipelines need: another round follows the merge
 
     friend constexpr bool operator==(salvage_plan const&, salvage_plan const&) = default;
 };

@@ -208,6 +208,24 @@ TEST_CASE("simulated_job: losses at once, in a recovery, of all")
     CHECK(again.changes[2].what == job_change::recovered);
 }
 
+TEST_CASE("simulated_job: a rank returns to the group that it left")
+{
+    auto job = small_job(4, {2, 2});
+    job.model = on_grid(job.model, 2);
+    job.request.tensor.values = {2};
+    job.request = on_cluster(job.request, job.cluster);
+    auto const step = in_s(step_time(job));
+    job.steps = 20;
+    auto const returns = simulated(job, job_policy::rheo, {lost(3, step * 0.5), back(3, step * 5.5)});
+    REQUIRE(returns.changes.size() == 2);
+    CHECK(returns.changes[0].what == job_change::recovered);
+    CHECK(returns.changes[0].ranks == 3);
+    CHECK(returns.changes[1].what == job_change::regrouped);
+    CHECK(returns.changes[1].ranks == 4);
+    auto const stays_away = simulated(job, job_policy::rheo, {lost(3, step * 0.5)});
+    CHECK(returns.account.end < stays_away.account.end);
+}
+
 TEST_CASE("simulated_job: a step has its last nanosecond")
 {
     auto const job = small_job(4, {2, 2});

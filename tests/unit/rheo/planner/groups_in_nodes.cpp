@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "rheo/model/gpt.hpp"
+#include "rheo/plan/holdings_under.hpp"
 #include "rheo/plan/rank_memory.hpp"
 #include "rheo/planner/make_plan_on.hpp"
 #include "rheo/planner/make_replanning.hpp"
@@ -45,6 +46,13 @@ std::vector<rank_id> ranks_in(unsigned set, int ranks)
         }
     }
     return present;
+}
+
+/// The choice of the ranks that are left of the plan.
+result<recomposition> regrouped(replanning const& known, plan const& before, std::vector<rank_id> const& left)
+{
+    auto const held = holdings_under(before, left, known.cells_per_layer, known.optimizer);
+    return known.regroup(before.pipelines, held, {});
 }
 
 /// Why the pipelines are no plan for the ranks; empty when they are.
@@ -99,12 +107,12 @@ TEST_CASE("groups_in_nodes: a spare of another node joins no group")
     auto const first = make_plan(gpt, with_spare, 5);
     REQUIRE(first);
     auto const known = make_replanning(gpt, with_spare, 5);
-    auto const next = known.regroup(first->plan.pipelines, ranks_in(0b11101, 5));
+    auto const next = regrouped(known, first->plan, ranks_in(0b11101, 5));
     REQUIRE(next);
     CHECK(fault_of(next->pipelines, next->spares, ranks_in(0b11101, 5), 2).empty());
     CHECK(next->pipelines.front().stages.front() == std::vector{rank_id{0}});
     CHECK(next->spares == std::vector{rank_id{4}});
-    auto const node_lost = known.regroup(first->plan.pipelines, ranks_in(0b11100, 5));  // the rank that waits is a group of its own
+    auto const node_lost = regrouped(known, first->plan, ranks_in(0b11100, 5));  // the rank that waits is a group of its own
     REQUIRE(node_lost);
     CHECK(node_lost->pipelines.front().stages.front() == std::vector{rank_id{4}});
 }
@@ -143,7 +151,7 @@ TEST_CASE("groups_in_nodes: after all losses of small clusters")
                 for (auto set = 1U; set < 1U << cluster.ranks; ++set) {
                     INFO(cluster.ranks << " ranks on nodes of " << cluster.node_size << ", groups of " << degree << ", left: " << set);
                     auto const present = ranks_in(set, cluster.ranks);
-                    auto const next = known.regroup(first->plan.pipelines, present);
+                    auto const next = regrouped(known, first->plan, present);
                     REQUIRE(next);
                     CHECK(fault_of(next->pipelines, next->spares, present, cluster.node_size) == "");
                 }
@@ -169,7 +177,7 @@ TEST_CASE("groups_in_nodes: little memory: found if there is a plan")
             for (auto set = 1U; set < 1U << cluster.ranks; ++set) {
                 INFO(cluster.ranks << " ranks on nodes of " << cluster.node_size << ", memory x " << part << ", left: " << set);
                 auto const present = ranks_in(set, cluster.ranks);
-                auto const next = known.regroup(first->plan.pipelines, present);
+                auto const next = regrouped(known, first->plan, present);
                 bool is_possible = false, is_whole = false;
                 for (auto const degree : {1, 2}) {
                     auto wanted = request;
@@ -198,7 +206,7 @@ TEST_CASE("groups_in_nodes: f + 1 pipelines come before large groups")
     auto const request = request_for({4, 2}, {2}, {2, 2});
     auto const first = make_plan(gpt, request, 4);
     REQUIRE(first);
-    auto const next = make_replanning(gpt, request, 4).regroup(first->plan.pipelines, ranks_in(0b0011, 4));
+    auto const next = regrouped(make_replanning(gpt, request, 4), first->plan, ranks_in(0b0011, 4));
     REQUIRE(next);
     CHECK(next->pipelines.size() == 2);
     CHECK_FALSE(next->degraded);

@@ -214,6 +214,40 @@ TEST_CASE("tensor_degrees: memory binds before time")
     CHECK(make_plan(wide, request, 4).error().starts_with("plan.tensor = 0: no number of ranks can share stages, 1 to 4; alone, "));
 }
 
+TEST_CASE("tensor_degrees: cuts that fit are found")
+{
+    auto const embedded = on_grid(gpt_model({.vocabulary = 1024, .context = 64, .width = 64, .heads = 4, .blocks = 6}), 4);  // parameters without work
+    auto const layers = static_cast<int>(embedded.layers.size());
+    for (auto const policy : {recompute_policy::never, recompute_policy::selective}) {
+        planning_request request{
+            .schedule = one_f_one_b{}, .microbatches = 8, .microbatch = {2, 64}, .pipelines = {4, 4}, .tensor = {{2}}, .recompute = policy};
+        auto const quickest = make_plan(embedded, request, 8);
+        REQUIRE(quickest);
+        bytes fullest;
+        for (auto const rank : ranks_of(quickest->plan)) {
+            fullest = std::max(fullest, needed_bytes(memory_parts_of(quickest->plan, embedded, request.microbatch, request.policy, rank)));
+        }
+        int found = 0, others = 0;
+        for (int percent = 50; percent <= 110; percent += 3) {
+            request.memory_limit = bytes{fullest.count * percent / 100};
+            bool fits = false;
+            for (int cut = 1; cut < layers; ++cut) {  // both pipelines alike, as templates are
+                auto by_hand = request;
+                by_hand.layers = {cut, layers - cut, cut, layers - cut};
+                fits = fits || make_plan(embedded, by_hand, 8);
+            }
+            auto const made = make_plan(embedded, request, 8);
+            INFO(percent << " % of what the quickest cut needs: " << made.error());
+            CHECK(static_cast<bool>(made) == fits);
+            found += made ? 1 : 0;
+            others += made && made->plan.pipelines != quickest->plan.pipelines ? 1 : 0;
+        }
+        CHECK(found > 0);
+        CHECK(found < 21);
+        CHECK((others > 0 || policy != recompute_policy::never));
+    }
+}
+
 TEST_CASE("tensor_degrees: uneven shares cost time and memory")
 {
     planning_request const request{.schedule = one_f_one_b{}, .microbatches = 8, .pipelines = {4}, .tensor = {{2}}, .failures = 0};
