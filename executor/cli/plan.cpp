@@ -31,16 +31,16 @@ namespace rheo::cli {
 namespace {
 
 /// The clocks that training would begin with; none where the config has no profile of clocks.
-chosen_clocks clocks_for(rheo::plan const& first, run_config const& config, int layers)
+chosen_clocks clocks_for(rheo::plan const& first, run_config const& config, model_description const& model)
 {
     if (config.power.clock_profile.empty()) {
         return {};
     }
-    auto const measured = read_clock_profile(config.power, layers);
+    auto const measured = read_clock_profile(config.power, static_cast<int>(model.layers.size()));
     if (!measured) {
         throw exit_error{exit_code::bad_data, measured.error().message};
     }
-    auto chosen = frontier_cache{*measured, clock_request_of(config.power, *measured)}.choose(first, {});
+    auto chosen = frontier_cache{*measured, clock_request_of(config.power, *measured), group_exchanges_of(model, config)}.choose(first, {});
     if (!chosen) {
         throw exit_error{exit_code::impossible_plan, fmt::format("{}: the plan cannot have clocks: {}", config.power.clock_profile, chosen.error())};
     }
@@ -87,7 +87,7 @@ int plan(plan_options const& options)
     }
     auto const limits = limits_of_step(first->plan, model, config, ranks);
     settle_choices(config, first->plan);
-    auto const clocks = clocks_for(first->plan, config, static_cast<int>(model.layers.size()));
+    auto const clocks = clocks_for(first->plan, config, model);
     first->plan.clocks = clocks.clocks;
     forecast_options asked{.node_size = config.plan.node_size};
     if (auto const most = bytes_of_mebibytes(options.memory_mib)) {

@@ -65,8 +65,9 @@ frontier_cache::found frontier_cache::clocks_of(plan const& p, std::span<slow_ra
         if (ends.stop_requested()) {
             return there;
         }
-        keys.push_back(frontier_key_of(p, i, slow));
-        auto const [frontier, made] = find_or_make(frontiers_, mutex_, keys.back(), [&] { return make_pipeline_frontier(p, i, layers_, request_, slow); });
+        keys.push_back(frontier_key_of(p, i, slow, exchanges_.grid));
+        auto const [frontier, made] =
+            find_or_make(frontiers_, mutex_, keys.back(), [&] { return make_pipeline_frontier(p, i, layers_, request_, slow, exchanges_); });
         there.frontiers += made ? 1 : 0;
         all.push_back(frontier);
     }

@@ -32,7 +32,11 @@ struct precomputed_clocks {
 
 class frontier_cache {
 public:
-    frontier_cache(profile layers, clock_request request) : layers_{std::move(layers)}, request_{request} {}
+    /// @param exchanges of the model, if ranks share stages
+    frontier_cache(profile layers, clock_request request, group_exchanges exchanges = {})
+        : layers_{std::move(layers)}, request_{request}, exchanges_{std::move(exchanges)}
+    {
+    }
     ~frontier_cache();
     frontier_cache(frontier_cache const&) = delete;
     frontier_cache& operator=(frontier_cache const&) = delete;
@@ -67,6 +71,7 @@ private:
 
     profile layers_;
     clock_request request_;
+    group_exchanges exchanges_;
     std::size_t at_once_ = 0;
     std::size_t searches_ = 0;
     std::mutex mutex_;  // of the three below, whose elements stay where they are

@@ -76,15 +76,18 @@ power::device_result<opened_device> open_device(power_config const& config, int 
 
 }  // namespace
 
-power::device_result<std::unique_ptr<rank_device>> rank_device::open(power_config const& config, profile const& layers, rank_id self, int place)
+power::device_result<std::unique_ptr<rank_device>> rank_device::open(power_config const& config, profile const& layers, rank_id self, int place,
+                                                                     group_exchanges exchanges)
 {
     std::unique_ptr<rank_device> device{new rank_device};
     auto& d = *device;
     d.layers_ = layers;
+    d.exchanges_ = std::move(exchanges);
+    d.blocking_ = blocking_of(layers, config.blocking);
     if (config.device == power_source::emulated) {
         d.emulated_.emplace(
             layers, power::emulated_options{.rank = self,
-                                            .blocking = blocking_of(layers, config.blocking),
+                                            .blocking = d.blocking_,
                                             .switch_latency = config.switch_latency,
                                             .pace = config.pace == emulation_pace::profile ? power::emulated_pace::profile : power::emulated_pace::machine});
         d.clocks_ = *d.emulated_->clocks();
@@ -176,13 +179,28 @@ std::vector<std::string> rank_device::news()
     return std::exchange(news_, {});
 }
 
-void rank_device::computes(std::span<layer_id const> cuts)
+void rank_device::computes(pipeline_instance const& pipeline, rank_id self)
 {
     if (layers_.rows.empty()) {
         return;
     }
-    auto const stages = profile_of_stages(layers_, cuts);
+    auto stages = profile_of_stages(layers_, pipeline.cuts);
     expects(static_cast<bool>(stages), "stages of a plan with clocks have a profile");
+    auto const chain = static_cast<std::size_t>(stage_count(pipeline.cuts));
+    std::vector<char> done(chain);  // two copies of the model have the same stages
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+        auto const& group = pipeline.stages[s];
+        auto const member = std::find(group.begin(), group.end(), self);
+        if (member == group.end() || std::exchange(done[s % chain], 1) != 0) {
+            continue;
+        }
+        auto const sharing = sharing_of(pipeline, stage_id{static_cast<int>(s)}, exchanges_, static_cast<int>(member - group.begin()));
+        for (auto& row : stages->rows) {
+            if (at(row.stage) == s % chain && is_compute(row.kind)) {
+                row = shared_by_member(row, sharing, blocking_);
+            }
+        }
+    }
     rows_.clear();
     for (auto const& row : stages->rows) {
         if (auto& options = rows_[{row.stage.value, row.kind}]; options.empty()) {

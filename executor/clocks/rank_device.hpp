@@ -20,16 +20,18 @@
 #include "executor/power/devices/emulated_device.hpp"
 #include "executor/power/devices/energy_sampler.hpp"
 #include "rheo/energy/profile/profile.hpp"
-#include "rheo/partition/cuts.hpp"
+#include "rheo/pipeline/instance.hpp"
+#include "rheo/planner/group_sharing.hpp"
 
 namespace rheo::inline v0 {
 
 class rank_device {
 public:
     /// The device that the config asks for. @param layers power.clock_profile as read; without rows no clock is touched
-    /// @param place_on_host of the rank among those of its host: which of several devices is its own
+    /// @param place_on_host of the rank among those of its host: which of several devices is its own  @param exchanges of the model, if ranks share stages
     /// @return or the sentence why there is none. @pre check(config) found nothing, power.device is not none
-    static power::device_result<std::unique_ptr<rank_device>> open(power_config const& config, profile const& layers, rank_id self, int place_on_host);
+    static power::device_result<std::unique_ptr<rank_device>> open(power_config const& config, profile const& layers, rank_id self, int place_on_host,
+                                                                   group_exchanges exchanges = {});
 
     /// Whether clocks follow plans here.
     bool sets_clocks() const { return emulated_ || setter_; }
@@ -49,8 +51,8 @@ public:
     /// Messages about its clock since the last call.
     std::vector<std::string> news();
 
-    /// From now on it computes the stages between these cuts.
-    void computes(std::span<layer_id const> cuts);
+    /// From now on it computes what this rank of the pipeline does. @pre the rank has a place in it
+    void computes(pipeline_instance const& pipeline, rank_id self);
 
     /// The clock that it should have from now on. Never waits. @param clock 0: the highest. @pre sets_clocks()
     void request(megahertz clock);
@@ -65,6 +67,8 @@ private:
     rank_device() = default;
 
     profile layers_;
+    group_exchanges exchanges_;
+    watts blocking_{};
     std::string name_;
     std::map<std::pair<int, instruction_kind>, std::vector<clock_option>> rows_;  ///< of the stages that it computes
     std::optional<power::emulated_device> emulated_;

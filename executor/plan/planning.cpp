@@ -137,7 +137,7 @@ void settle_choices(run_config& config, plan const& p)
         config.plan.schedule = p.schedule;
     }
     if (config.plan.tensor.is_one() || config.plan.tensor.is_automatic()) {
-        config.plan.tensor.values = {largest_group(p)};
+        config.plan.tensor = {{largest_group(p)}, config.plan.tensor.is_automatic()};
     }
 }
 
@@ -185,6 +185,20 @@ std::vector<layer_profile> planned_layers(model_description const& model, run_co
     return planned_layers(model, *planning_request_of(model, config));
 }
 
+in_place_memory in_place_memory_of(model_description const& model, run_config const& config, replanning const& known)
+{
+    auto memory = make_in_place_memory(known.state, *planning_request_of(model, config));
+    if (config.plan.change_memory > bytes{}) {
+        memory.limit = config.plan.change_memory;
+    }
+    return memory;
+}
+
+group_exchanges group_exchanges_of(model_description const& model, run_config const& config)
+{
+    return make_group_exchanges(model, *planning_request_of(model, config));
+}
+
 replanning make_replanning(model_description const& model, run_config const& config, int ranks)
 {
     return make_replanning(model, *planning_request_of(model, config), ranks);
@@ -206,6 +220,9 @@ result<changed_job> change_plan(model_description const& model, run_config confi
     request->tensor = config.plan.tensor;
     auto known = make_replanning(model, *request, static_cast<int>(staying.size()));
     auto first = with_fewest_moves(*std::move(made), staying, in_force.salvage.after, known, membership_rules_of(*request));
+    if (auto error = in_place_error(in_force.salvage.after, first, known, in_place_memory_of(model, config, known)); !error.empty()) {
+        return failure{fmt::format("{} by plan.{}memory_mib", error, config.plan.change_memory > bytes{} ? "change_" : "")};
+    }
     return changed_job{std::move(config), std::move(first), std::move(known)};
 }
 

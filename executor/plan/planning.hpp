@@ -13,6 +13,7 @@
 #include "rheo/plan/memory_parts.hpp"
 #include "rheo/plan/plan.hpp"
 #include "rheo/planner/forecast.hpp"
+#include "rheo/planner/group_sharing.hpp"
 #include "rheo/planner/initial_plan.hpp"
 #include "rheo/planner/planning_request.hpp"
 #include "rheo/planner/step_limits.hpp"
@@ -55,6 +56,12 @@ memory_parts memory_parts_of(plan const& p, model_description const& model, run_
 
 /// @pre layer_profile_error found nothing: of this function and those below
 std::vector<layer_profile> planned_layers(model_description const& model, run_config const& config);
+
+/// The memory of a rank for changes of places: plan.memory_mib, and what each tensor takes.
+in_place_memory in_place_memory_of(model_description const& model, run_config const& config, replanning const& known);
+
+/// What clocks of groups follow from besides the clock profile.
+group_exchanges group_exchanges_of(model_description const& model, run_config const& config);
 
 replanning make_replanning(model_description const& model, run_config const& config, int ranks);
 

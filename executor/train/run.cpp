@@ -111,7 +111,7 @@ struct opened_power {
     watts blocking{};
 };
 
-opened_power open_power(run_config const& config, int layers, rank_id self, startup_error& failure)
+opened_power open_power(run_config const& config, model_description const& model, rank_id self, startup_error& failure)
 {
     opened_power power;
     if (config.power.device == power_source::none || failure) {
@@ -119,16 +119,16 @@ opened_power open_power(run_config const& config, int layers, rank_id self, star
     }
     profile measured;
     if (!config.power.clock_profile.empty()) {
-        auto read = read_clock_profile(config.power, layers);
+        auto read = read_clock_profile(config.power, static_cast<int>(model.layers.size()));
         if (!read) {
             failure = {exit_code::bad_data, read.error().message};
             return power;
         }
         measured = *read;
-        power.clocks = std::make_unique<frontier_cache>(measured, clock_request_of(config.power, measured));
+        power.clocks = std::make_unique<frontier_cache>(measured, clock_request_of(config.power, measured), group_exchanges_of(model, config));
     }
     power.blocking = blocking_of(measured, config.power.blocking);
-    auto device = rank_device::open(config.power, measured, self, place_on_host());
+    auto device = rank_device::open(config.power, measured, self, place_on_host(), group_exchanges_of(model, config));
     if (device) {
         power.device = std::move(*device);
     } else {
@@ -262,7 +262,7 @@ opened_rank open_rank(run_config const& given, model_description const& model, r
             o.failure = {exit_code::impossible_plan, std::move(message)};
         }
     }
-    o.power = open_power(given, static_cast<int>(model.layers.size()), self, o.failure);
+    o.power = open_power(given, model, self, o.failure);
     first.clocks.clear();
     if (o.power.clocks) {
         if (auto chosen = o.power.clocks->choose(first, {})) {

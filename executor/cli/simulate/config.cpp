@@ -95,7 +95,7 @@ described_job describe(simulate_options const& options)
         if (!measured) {
             throw exit_error{exit_code::bad_data, measured.error().message};
         }
-        job.clocks = job_clocks{*measured, clock_request_of(config.power, *measured), config.power.straggler};
+        job.clocks = job_clocks{*measured, clock_request_of(config.power, *measured), config.power.straggler, make_group_exchanges(job.model, job.request)};
     }
     job.steps = options.steps > 0 ? options.steps : job.steps;
     job.reduction = reduction_of(options.on);
@@ -126,7 +126,7 @@ void settle(job_description& job, std::string const& config)
     }
     job.request.schedule = first->plan.schedule;
     job.request.candidates.clear();
-    job.request.tensor.values = {largest_group(first->plan)};
+    job.request.tensor = {{largest_group(first->plan)}, job.request.tensor.is_chosen || job.request.tensor.is_automatic()};
 }
 
 /// @param csv @param runs @param trace get its steps where they are asked for

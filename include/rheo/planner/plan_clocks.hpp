@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The clocks of a plan: every pipeline has a frontier of its own, all end their step together, and each runs at the
-// least energy for that common time. The profile is by layer, so one serves the plans of every number of survivors.
+// least energy for that common time. The profile is by layer, so one serves the plans of every number of survivors. Ranks that share a stage have one clock.
 // A pure function of plan, profile and request: computed ahead of time or at once, it is the same.
 //
 // A rank that is slower than it was measured makes the step longer, to T'. Then the others need not hurry, neither those of
@@ -28,6 +28,7 @@
 #include "rheo/energy/profile/stage_profile.hpp"
 #include "rheo/plan/pipeline_schedule.hpp"
 #include "rheo/plan/plan.hpp"
+#include "rheo/planner/group_sharing.hpp"
 #include "rheo/units/array_view.hpp"
 #include "rheo/units/expects.hpp"
 #include "rheo/units/result.hpp"
@@ -46,8 +47,9 @@ struct clock_request {
 /// What the frontier of a pipeline follows from, besides profile and request.
 struct pipeline_frontier_key {
     std::vector<layer_id> cuts;
-    std::uint64_t program = 0;    ///< program_digest
-    std::vector<double> factors;  ///< of each position
+    std::uint64_t program = 0;                 ///< program_digest
+    std::vector<double> factors;               ///< of each position
+    std::vector<std::pair<int, int>> sharing;  ///< of each stage: ranks, and shards of the one with most
 
     friend bool operator==(pipeline_frontier_key const&, pipeline_frontier_key const&) = default;
     friend auto operator<=>(pipeline_frontier_key const&, pipeline_frontier_key const&) = default;
@@ -80,27 +82,30 @@ constexpr double factor_of(array_view<slow_rank const> slow, rank_id rank)
     return 1.0;
 }
 
-/// The stages' profile with the rows of slow positions as they take now.
+/// The stages' profile with rows of their own for positions that are groups, or slow, as they take now.
 template <class OnlyWhenCalled = void>
-constexpr profile with_slow_positions(profile stages, array_view<double const> factors, program const& p, watts blocking)
+profile with_own_positions(profile stages, pipeline_instance const& pipeline, array_view<double const> factors, stage_placement const& where,
+                           group_exchanges const& exchanges, watts blocking)
 {
     auto const measured = stages.rows;
-    for (std::size_t position = 0; position < factors.size(); ++position) {
-        if (factors[position] == 1.0) {
-            continue;
-        }
+    auto const chain = static_cast<std::size_t>(stage_count(pipeline.cuts));
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+        auto const position = where.positions[s];
+        auto const factor = factors[static_cast<std::size_t>(position)];
+        auto const sharing = sharing_of(pipeline, stage_id{static_cast<int>(s)}, exchanges);
+        bool const is_alone = pipeline.stages[s].size() == 1;
         for (auto row : measured) {
-            bool here = false;
-            for (std::size_t s = 0; s < p.placement.size(); ++s) {
-                here = here || (s % static_cast<std::size_t>(stages_per_copy(p)) == at(row.stage) && p.placement[s] == static_cast<int>(position));
+            if ((is_alone && factor == 1.0) || at(row.stage) != s % chain || !is_compute(row.kind)) {
+                continue;
             }
-            if (here && is_compute(row.kind)) {
-                auto const more = (factors[position] - 1.0) * row.time;
-                row.rank = rank_id{static_cast<std::int32_t>(position)};
-                row.time += more;
-                row.energy += blocking * more;
-                stages.rows.push_back(row);
+            if (!is_alone) {
+                row = shared_by_group(row, sharing, blocking);
             }
+            auto const more = (factor - 1.0) * row.time;
+            row.rank = rank_id{position};
+            row.time += more;
+            row.energy += blocking * more;
+            stages.rows.push_back(row);
         }
     }
     return stages;
@@ -148,10 +153,15 @@ program program_of_pipeline(plan const& p, std::size_t pipeline)
 
 /// What a pipeline of the plan needs a frontier of. @pre the plan's schedule is known
 template <class OnlyWhenCalled = void>
-pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, array_view<slow_rank const> slow)
+pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, array_view<slow_rank const> slow, int grid = 1)
 {
-    pipeline_frontier_key key{p.pipelines[pipeline].cuts, program_digest(detail::program_of_pipeline(p, pipeline)), {}};
-    for (auto const& group : groups_of(p.pipelines[pipeline])) {
+    auto const& instance = p.pipelines[pipeline];
+    pipeline_frontier_key key{instance.cuts, program_digest(detail::program_of_pipeline(p, pipeline)), {}, {}};
+    for (stage_id stage{0}; at(stage) < instance.stages.size(); ++stage) {
+        auto const ranks = static_cast<int>(instance.stages[at(stage)].size());
+        key.sharing.emplace_back(ranks, ranks == 1 ? 1 : static_cast<int>(group_of(instance, stage, grid).run(grid).count()));
+    }
+    for (auto const& group : groups_of(instance)) {
         auto slowest = detail::factor_of(slow, group.front());
         for (auto const rank : group) {
             slowest = std::max(slowest, detail::factor_of(slow, rank));
@@ -161,24 +171,25 @@ pipeline_frontier_key frontier_key_of(plan const& p, std::size_t pipeline, array
     return key;
 }
 
-/// The frontier of one pipeline of a plan of whole steps, for times that others make longer, too.
+/// The frontier of one pipeline of a plan of whole steps, for times that others make longer, too. @param exchanges of the model, if ranks share stages
 /// @pre the plan's schedule is known, `layers` has a stage for each layer and is not by rank. Cost: that of make_frontier.
 template <class OnlyWhenCalled = void>
 result<pipeline_frontier> make_pipeline_frontier(plan const& p, std::size_t pipeline, profile const& layers, clock_request const& request,
-                                                 array_view<slow_rank const> slow)
+                                                 array_view<slow_rank const> slow, group_exchanges const& exchanges = {})
 {
-    auto const key = frontier_key_of(p, pipeline, slow);
+    auto const& instance = p.pipelines[pipeline];
+    auto const key = frontier_key_of(p, pipeline, slow, exchanges.grid);
     auto const compute = detail::program_of_pipeline(p, pipeline);
     auto stages = profile_of_stages(layers, key.cuts);
     if (!stages) {
         return failure{stages.error()};
     }
-    auto const measured = detail::with_slow_positions(*std::move(stages), key.factors, compute, request.costs.blocking);
+    auto const measured = detail::with_own_positions(*std::move(stages), instance, key.factors, placement_of(instance), exchanges, request.costs.blocking);
     auto made = make_activity_network(make_event_network(array_view{&compute, 1}, {{transfer_times(measured, compute)}, {}}).network, measured, request.costs);
     if (!made) {
         return failure{made.error()};
     }
-    auto const waiting = request.costs.blocking * static_cast<double>(compute.rows.size());
+    auto const waiting = request.costs.blocking * static_cast<double>(ranks_of(instance).size());
     return pipeline_frontier{make_frontier(std::move(made->activities), waiting, frontier_begin::slowest), std::move(made->options)};
 }
 
@@ -222,7 +233,8 @@ result<chosen_clocks> choose_clocks(array_view<pipeline_frontier const* const> p
 }
 
 #ifdef RHEO_COMPILED  // in rheo::compiled
-extern template result<pipeline_frontier> make_pipeline_frontier<>(plan const&, std::size_t, profile const&, clock_request const&, array_view<slow_rank const>);
+extern template result<pipeline_frontier> make_pipeline_frontier<>(plan const&, std::size_t, profile const&, clock_request const&, array_view<slow_rank const>,
+                                                                   group_exchanges const&);
 #endif
 
 }  // namespace rheo::inline v0

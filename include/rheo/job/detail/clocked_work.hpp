@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,20 +64,26 @@ public:
         clocked_work result;
         for (std::size_t i = 0; i < whole.pipelines.size(); ++i) {
             auto const& pipeline = whole.pipelines[i];
-            auto const stages = profile_of_stages(clocks_->layers, pipeline.cuts);
+            auto const where = placement_of(pipeline);
+            auto const groups = groups_of(pipeline);
+            std::vector<double> factors;
+            for (auto const& group : groups) {
+                factors.push_back(factor_of(slow, group));
+            }
+            auto stages = profile_of_stages(clocks_->layers, pipeline.cuts);
             if (!stages) {
                 return failure{"the plan cannot have clocks: " + stages.error()};
             }
+            options_by_kind options{with_own_positions(*std::move(stages), pipeline, factors, where, clocks_->exchanges, clocks_->request.costs.blocking)};
             auto const compute = is_whole ? program{} : program_of_pipeline(whole, i);
             auto const& p = work.pipelines[i].program;
             auto const chain = stages_per_copy(p);
-            options_by_kind const options{*stages, static_cast<std::size_t>(chain)};
             for (std::size_t row = 0; row < p.rows.size(); ++row) {
                 auto clocks = chosen->clocks[i][row];
                 if (!is_whole) {
                     clocks = carried_clocks(highest_clocks(compute.rows[row], clocks, chain), p.rows[row], chain);
                 }
-                if (auto error = add_row(result, p.rows[row], clocks, options, chain, factor_of(slow, pipeline, row)); !error.empty()) {
+                if (auto error = add_row(result, p.rows[row], clocks, options, chain, {static_cast<std::int32_t>(row)}, groups[row].size()); !error.empty()) {
                     return failure{std::move(error)};
                 }
             }
@@ -85,25 +92,20 @@ public:
     }
 
 private:
-    /// The options of each stage and kind, looked up once.
+    /// The options of each position, stage and kind, looked up once.
     class options_by_kind {
     public:
-        options_by_kind(profile const& stages, std::size_t count)
-        {
-            for (std::size_t stage = 0; stage < count; ++stage) {
-                for (auto const kind :
-                     {instruction_kind::forward, instruction_kind::backward, instruction_kind::input_gradient, instruction_kind::weight_gradient}) {
-                    all_[{static_cast<int>(stage), kind}] = options_of(stages, rank_id{-1}, stage_id{static_cast<int>(stage)}, kind);
-                }
-            }
-        }
+        explicit options_by_kind(profile stages) : stages_{std::move(stages)} {}
 
         /// At the clock; where the plan has none, at the highest. Null: the profile has nothing.
-        clock_option const* at(int stage, instruction_kind kind, megahertz const* clock) const
+        clock_option const* at(rank_id position, int stage, instruction_kind kind, megahertz const* clock)
         {
-            auto const found = all_.find({stage, kind});
+            auto [found, is_new] = all_.try_emplace({position.value, stage, kind});
+            if (is_new) {
+                found->second = options_of(stages_, position, stage_id{stage}, kind);
+            }
             clock_option const* best = nullptr;
-            for (auto const& option : found == all_.end() ? no_options : found->second) {
+            for (auto const& option : found->second) {
                 if (clock != nullptr && option.clock == *clock) {
                     return &option;
                 }
@@ -113,25 +115,22 @@ private:
         }
 
     private:
-        inline static std::vector<clock_option> const no_options{};
-        std::map<std::pair<int, instruction_kind>, std::vector<clock_option>> all_;
+        profile stages_;
+        std::map<std::tuple<int, int, instruction_kind>, std::vector<clock_option>> all_;
     };
 
-    static double factor_of(slow_factors const& slow, pipeline_instance const& pipeline, std::size_t position)
+    static double factor_of(slow_factors const& slow, std::vector<rank_id> const& group)
     {
         double factor = 1.0;
-        if (!slow.empty()) {
-            auto const groups = groups_of(pipeline);
-            for (auto const rank : groups[position]) {
-                factor = std::max(factor, rheo::factor_of(slow, rank));
-            }
+        for (std::size_t r = 0; !slow.empty() && r < group.size(); ++r) {
+            factor = std::max(factor, rheo::factor_of(slow, group[r]));
         }
         return factor;
     }
 
-    /// @returns what the profile lacks; empty if nothing
-    std::string add_row(clocked_work& result, std::vector<instruction> const& row, std::vector<megahertz> const& clocks, options_by_kind const& options,
-                        int chain, double factor) const
+    /// @param ranks of the position  @returns what the profile lacks; empty if nothing
+    std::string add_row(clocked_work& result, std::vector<instruction> const& row, std::vector<megahertz> const& clocks, options_by_kind& options, int chain,
+                        rank_id position, std::size_t ranks) const
     {
         auto& times = result.times.emplace_back(row.size());
         auto& energies = result.energies.emplace_back(row.size());
@@ -141,14 +140,13 @@ private:
             if (!is_compute(i.kind)) {
                 continue;
             }
-            auto const* const option = options.at(i.stage % chain, i.kind, next < clocks.size() ? &clocks[next] : nullptr);
+            auto const* const option = options.at(position, i.stage % chain, i.kind, next < clocks.size() ? &clocks[next] : nullptr);
             ++next;
             if (option == nullptr) {
                 return "the clock profile has nothing for " + std::string{profile_name(i.kind)} + " of a stage";
             }
-            auto const more = option->time * (factor - 1.0);  // in which a device draws what it draws while it waits
-            times[place] = option->time + more;
-            energies[place] = option->energy + clocks_->request.costs.blocking * more;
+            times[place] = option->time;
+            energies[place] = option->energy + clocks_->request.costs.blocking * option->time * static_cast<double>(ranks - 1);
         }
         return {};
     }
@@ -163,14 +161,11 @@ private:
         }
         std::vector<pipeline_frontier_key> keys;
         std::vector<pipeline_frontier const*> all;
-        if (largest_group(whole) > 1) {
-            return failure{"the clock profile has times of whole layers, but several ranks share a stage"};
-        }
         for (std::size_t i = 0; i < whole.pipelines.size(); ++i) {
-            keys.push_back(frontier_key_of(whole, i, array_view<slow_rank const>{slow}));
+            keys.push_back(frontier_key_of(whole, i, array_view<slow_rank const>{slow}, clocks_->exchanges.grid));
             auto place = frontiers_.find(keys.back());
             if (place == frontiers_.end()) {
-                auto made = make_pipeline_frontier(whole, i, clocks_->layers, clocks_->request, array_view<slow_rank const>{slow});
+                auto made = make_pipeline_frontier(whole, i, clocks_->layers, clocks_->request, array_view<slow_rank const>{slow}, clocks_->exchanges);
                 if (!made) {
                     return failure{made.error()};
                 }

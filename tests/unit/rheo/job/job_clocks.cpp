@@ -45,7 +45,7 @@ joules energy_of_step(job_description const& job, plan const& p, seconds time)
     std::vector<pipeline_frontier const*> all;
     made.reserve(p.pipelines.size());
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        made.push_back(*make_pipeline_frontier(p, i, job.clocks->layers, job.clocks->request, array_view<slow_rank const>{}));
+        made.push_back(*make_pipeline_frontier(p, i, job.clocks->layers, job.clocks->request, array_view<slow_rank const>{}, job.clocks->exchanges));
         all.push_back(&made.back());
     }
     auto const chosen = *choose_clocks(array_view<pipeline_frontier const* const>{all}, job.clocks->request);
@@ -64,7 +64,8 @@ joules energy_of_step(job_description const& job, plan const& p, seconds time)
             FAIL("no option at the clock");
             return clock_option{};
         });
-        sum += total_energy(energy_account(activities.network, clocked, blocking, time));
+        auto const others = ranks_of(p.pipelines[i]).size() - static_cast<std::size_t>(activities.network.rows);  // of groups, beside the first of each
+        sum += total_energy(energy_account(activities.network, clocked, blocking, time)) + blocking * time * static_cast<double>(others);
     }
     return sum;
 }
@@ -93,6 +94,30 @@ TEST_CASE("job_clocks: without faults it is the account of a step")
             }
         }
     }
+}
+
+TEST_CASE("job_clocks: groups have one clock, losses and returns too")
+{
+    auto job = clocked_job(4, {2, 2});
+    job.model = on_grid(job.model, 2);
+    job.request.tensor.values = {2};
+    job.request = on_cluster(job.request, job.cluster);
+    job.clocks->exchanges = make_group_exchanges(job.model, job.request);
+    auto const p = make_plan(job.model, job.request, 4)->plan;
+    auto const step = in_s(step_time(job));
+    for (double const longer : {0.0, 1.2}) {
+        job.clocks->request.deadline = step * longer;
+        auto const out = simulated(job);
+        CHECK(total_energy(out).count == Approx((energy_of_step(job, p, in_s(out.account.end) / 6.0) * 6.0).count).epsilon(1e-6));
+    }
+    job.clocks->request.deadline = {};
+    job.steps = 12;
+    auto const even = simulated(job);
+    auto const out = simulated(job, job_policy::rheo, {lost(3, step * 2.4), back(3, step * 6.5)});
+    CHECK(out.account.steps == 12);
+    REQUIRE(out.changes.size() == 2);
+    CHECK(out.account.end > even.account.end);
+    CHECK(simulated(job, job_policy::rheo, {{{}, job_event_kind::slow, rank_id{0}, rank_id{0}, 1.5}}).account.end > even.account.end);
 }
 
 TEST_CASE("job_clocks: losses, slow ranks and evaluations have clocks")

@@ -50,11 +50,12 @@ plan plan_of(std::vector<std::vector<int>> const& cuts, std::vector<int> const& 
     return p;
 }
 
-chosen_clocks choose(plan const& p, profile const& layers, clock_request const& request, std::vector<slow_rank> const& slow = {})
+chosen_clocks choose(plan const& p, profile const& layers, clock_request const& request, std::vector<slow_rank> const& slow = {},
+                     group_exchanges const& exchanges = {})
 {
     std::vector<pipeline_frontier> made;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        made.push_back(*make_pipeline_frontier(p, i, layers, request, slow));
+        made.push_back(*make_pipeline_frontier(p, i, layers, request, slow, exchanges));
     }
     std::vector<pipeline_frontier const*> all;
     for (auto const& f : made) {
@@ -69,23 +70,37 @@ struct replayed {
 };
 
 /// The plan at given clocks, rank by rank from the profile: what it takes, and what its ranks draw until all are done.
-replayed replay(plan const& p, profile const& layers, clocks_of_rows const& clocks, std::vector<slow_rank> const& slow = {})
+replayed replay(plan const& p, profile const& layers, clocks_of_rows const& clocks, std::vector<slow_rank> const& slow = {},
+                group_exchanges const& exchanges = {})
 {
     replayed result{};
-    seconds busy{};
+    seconds busy{};  // of all devices, of which each computes its part
     int ranks = 0;
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
         auto const stages = *profile_of_stages(layers, p.pipelines[i].cuts);
         auto const network = make_event_network(schedule_of(p, i).compute);
         std::vector<seconds> lasts;
         std::vector<std::size_t> next(static_cast<std::size_t>(network.rows));
+        auto const groups = groups_of(p.pipelines[i]);
         for (auto const& o : network.operations) {
+            auto const& group = groups[static_cast<std::size_t>(o.row)];
+            auto const degree = static_cast<int>(group.size());
+            auto const most = static_cast<double>((exchanges.grid + degree - 1) / degree) / exchanges.grid;
+            auto factor = 1.0;
+            for (auto const rank : group) {
+                factor = std::max(factor, detail::factor_of(slow, rank));
+            }
+            seconds exchanged{};
+            auto const span = layers_of(p.pipelines[i], stage_id{o.instruction.stage});
+            for (auto l = span.begin; degree > 1 && l < span.end; ++l) {
+                exchanged += exchanges.by_layer[at(l)][static_cast<std::size_t>(degree) - 2];
+            }
             auto const clock = clocks[i][static_cast<std::size_t>(o.row)].at(next[static_cast<std::size_t>(o.row)]++);
             for (auto const& option : options_of(stages, rank_id{-1}, stage_id{o.instruction.stage}, o.instruction.kind)) {
                 if (option.clock == clock) {
                     result.energy += option.energy;
                     busy += option.time;  // what a slow rank takes longer it draws as one that waits
-                    lasts.push_back(option.time * detail::factor_of(slow, ranks_of(p.pipelines[i])[static_cast<std::size_t>(o.row)]));
+                    lasts.push_back((degree > 1 ? option.time * most + exchanged : option.time) * factor);
                 }
             }
         }
@@ -97,7 +112,7 @@ replayed replay(plan const& p, profile const& layers, clocks_of_rows const& cloc
             end = std::max(end, when[static_cast<std::size_t>(arc.from)] + time);
         }
         result.time = std::max(result.time, when.back());
-        ranks += network.rows;
+        ranks += static_cast<int>(ranks_of(p.pipelines[i]).size());
     }
     result.energy += blocking * (result.time * static_cast<double>(ranks) - busy);
     return result;
@@ -133,6 +148,33 @@ TEST_CASE("plan_clocks: saves energy at no loss of time, as predicted")
     CHECK(real.energy.count == Approx(chosen.energy.count).epsilon(1e-6));
     CHECK(chosen.at_highest.count == Approx(highest.energy.count).epsilon(1e-3));
     CHECK(chosen.energy < 0.95 * chosen.at_highest);
+}
+
+TEST_CASE("plan_clocks: a group has one clock, as predicted")
+{
+    auto const layers = layers_of_weights({0.5, 1, 1, 1.5, 1, 1, 2});
+    auto p = plan_of({{0, 4, 7}, {0, 2, 4, 7}}, {3, 5});
+    p.pipelines[0].stages = {{rank_id{0}, rank_id{1}}, {rank_id{2}, rank_id{3}, rank_id{4}}};
+    p.pipelines[1].stages = {{rank_id{5}}, {rank_id{6}, rank_id{7}}, {rank_id{8}}};
+    group_exchanges const exchanges{4, {7, {milliseconds(0.5), milliseconds(1.25), milliseconds(2.0)}}};
+    std::vector<slow_rank> const slow = GENERATE(std::vector<slow_rank>{}, std::vector<slow_rank>{{rank_id{1}, 1.3}, {rank_id{6}, 1.1}, {rank_id{7}, 1.2}});
+    auto const chosen = choose(p, layers, {.costs = {blocking}}, slow, exchanges);
+    auto const real = replay(p, layers, chosen.clocks, slow, exchanges);
+    auto const highest = replay(p, layers, all_highest(chosen), slow, exchanges);
+    CHECK(chosen.time.count <= chosen.fastest.count + tick);
+    CHECK(chosen.fastest.count == Approx(highest.time.count).epsilon(1e-3));
+    CHECK(real.time.count == Approx(chosen.time.count).epsilon(1e-6));
+    CHECK(real.energy.count == Approx(chosen.energy.count).epsilon(1e-6));
+    CHECK(chosen.at_highest.count == Approx(highest.energy.count).epsilon(1e-3));
+    CHECK(chosen.energy < chosen.at_highest);
+    auto alone = p;
+    alone.pipelines[0].stages = {{rank_id{0}}, {rank_id{2}}};
+    CHECK_FALSE(frontier_key_of(p, 0, slow, 4) == frontier_key_of(alone, 0, slow, 4));
+    auto named = p;
+    named.pipelines[0].shares = {{3, 1}, {2, 1, 1}};
+    CHECK_FALSE(frontier_key_of(p, 0, slow, 4) == frontier_key_of(named, 0, slow, 4));
+    auto const fastest = [&](plan const& of) { return fastest_time(make_pipeline_frontier(of, 0, layers, {.costs = {blocking}}, slow, exchanges)->curve); };
+    CHECK(fastest(named) > fastest(p));
 }
 
 TEST_CASE("plan_clocks: waiting for a straggler saves energy")
