@@ -79,6 +79,7 @@ struct plan_config {
     recompute_policy recompute = recompute_policy::never;
     bool optimizer_shards = false;       ///< f + 1 ranks keep each moment instead of all that hold its parameter
     bytes memory{};                      ///< of a rank, for state and activations: a plan that needs more is refused; 0: unlimited
+    bytes change_memory{};               ///< of a rank, for state while a running plan changes; 0: `memory`
     int spares = 0;                      ///< ranks that wait until one is lost or leaves
     std::vector<std::string> changes{};  ///< of the plan while the job runs, e.g. "100: tensor=2 pipelines=[4,4]" (executor/config/plan_change.hpp)
     seconds mtbf =

@@ -136,6 +136,8 @@ void for_each_field(Config& c, Visit&& visit)
     visit("plan.spares", c.plan.spares, between(0, 1 << 20), "Ranks that wait for a place.");
     visit("plan.changes", c.plan.changes, field_limits{},
           "Changes of pipelines, tensor, layers, shares and spares while the job runs: [\"100: tensor=2 pipelines=[4,4]\"] changes after 100 steps.");
+    visit("plan.change_memory_mib", in_key_mebibytes(c.plan.change_memory), at_least(0),
+          "Memory limit per rank in MiB for state while a running plan changes: with less than a rank needs at once, it changes in rounds. 0 = memory_mib.");
     visit("plan.mtbf_h", in_key_hours(c.plan.mtbf), field_limits{.least = 0, .above_least = true},
           "Mean time between failures of one rank, in hours. The longer, the more copies a shorter step is worth.");
     visit("plan.layer_profile", c.plan.layer_profile, field_limits{},

@@ -90,6 +90,7 @@ struct recovery_record {
     int pipelines = 0;
     seconds detect, revoke, decide, shrink, link, exchange, plan, copy, merge, first_instruction;
     bytes copied;                     ///< parameters and moments, all ranks
+    int rounds = 1;                   ///< of copies: more if a rank had no memory for all at once
     bytes moved;                      ///< accumulators, all ranks
     std::int64_t pairs_total = 0;     ///< (use, microbatch) pairs of the step
     std::int64_t pairs_salvaged = 0;  ///< of these, those that need not be recomputed

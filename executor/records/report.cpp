@@ -64,7 +64,8 @@ std::string change(recovery_record const& r)
         parts.push_back(fmt::format("lost {} in step {}", some_ranks(r.lost), r.step.value + 1));
     }
     if (!r.change.empty()) {
-        parts.push_back(fmt::format("plan changed after step {} ({}), {:.2f} MiB copied", r.step.value, r.change, in_mebibytes(r.copied)));
+        parts.push_back(fmt::format("plan changed after step {} ({}), {:.2f} MiB copied{}", r.step.value, r.change, in_mebibytes(r.copied),
+                                    r.rounds > 1 ? fmt::format(" in {} rounds", r.rounds) : ""));
     }
     return parts.empty() ? fmt::format("ranks were reassigned after step {}", r.step.value) : fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -143,6 +144,7 @@ recovery_record recovery_of(nlohmann::json const& object)
         r.*p.duration = {number_of(object, fmt::format("{}_s", p.name).c_str())};
     }
     r.copied = {integer_member(object, "copied_bytes", {})};
+    r.rounds = static_cast<int>(integer_member(object, "copy_rounds", 1));
     r.moved = {integer_member(object, "moved_bytes", {})};
     r.pairs_total = integer_member(object, "pairs_total", {});
     r.pairs_salvaged = integer_member(object, "pairs_salvaged", {});
@@ -242,6 +244,9 @@ json to_json(recovery_record const& r)
     }
     object["total_s"] = total(r).count;
     object["copied_bytes"] = r.copied.count;
+    if (r.rounds > 1) {
+        object["copy_rounds"] = r.rounds;
+    }
     object["moved_bytes"] = r.moved.count;
     object["pairs_total"] = r.pairs_total;
     object["pairs_salvaged"] = r.pairs_salvaged;

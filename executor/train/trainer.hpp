@@ -116,6 +116,8 @@ private:
     bool link_when_possible(link_generation const& action);
     void expect_same_plan();
     void give_up_half_done();
+    void drop_accumulators();
+    void took(recovery_log::phase field, seconds start);
     void keep_state_of_place(membership_plan const& next);
     void book_received(tensor_id arrived);
     void close_recovery(seconds first_instruction);

@@ -95,19 +95,31 @@ protocol_event trainer::perform(link_generation const& action)
     return ours ? protocol_event{linked{}} : protocol_event{fenced{}};
 }
 
+/// Rounds of a change in place add up; an attempt that failed is replaced by the next one.
+void trainer::took(recovery_log::phase field, seconds start)
+{
+    if (state_.plan.salvage.more) {
+        recovery_.also_took(field, start);
+    } else {
+        recovery_.took(field, start);
+    }
+}
+
 protocol_event trainer::perform(exchange_holdings const& action)
 {
     auto const start = with_->clock.now();
     if (messages_) {  // between two steps
         messages_->begin_section();
+    }
+    if (messages_ && !state_.plan.salvage.more) {
         recovery_.regroups(generation_->id, action.stamp.step, generation_->members, changes_.text());
-    } else {
+    } else if (!messages_) {
         messages_ = std::make_unique<mpi::messenger>(*generation_, with_->heartbeat());
     }
     messages_->throw_if_failed();
     auto all = gather_holdings(*messages_, action.holds);
     trace(activity::exchange, start);
-    recovery_.took(&recovery_record::exchange, start);
+    took(&recovery_record::exchange, start);
     return holdings_exchanged{std::move(all)};
 }
 
@@ -145,18 +157,29 @@ void trainer::give_up_half_done()
     staged_.clear();
 }
 
+/// Between two steps nothing is in them.
+void trainer::drop_accumulators()
+{
+    for (std::size_t u = 0; u < job_->state.uses.size(); ++u) {
+        resident_.drop_accumulator(use_id{static_cast<std::int32_t>(u)});
+    }
+}
+
 protocol_event trainer::perform(copy_state const&)
 {
     auto const start = with_->clock.now();
     auto const& next = *state_.next;
     expect_same_plan();
     give_up_half_done();
+    if (next.salvage.in_place) {
+        drop_accumulators();
+    }
     staged_ = transfer_state(
         *messages_, next, coming_planner().known().state, resident_, [&] { with_->inject.at(fault_phase::copy, state_.now.step, state_.now.attempt); },
         [this](tensor_id t) { book_received(t); });
     wait_for_all(*messages_);  // or those that are done would spin in the vote, on cores that the others need
     trace(activity::copy, start);
-    recovery_.took(&recovery_record::copy, start);
+    took(&recovery_record::copy, start);
     return copied{};
 }
 
@@ -187,7 +210,7 @@ void trainer::keep_state_of_place(membership_plan const& next)
     }
     for (std::size_t u = 0; u < collection.uses.size(); ++u) {
         use_id const use{static_cast<std::int32_t>(u)};
-        if (has_layer(collection.uses[u].layer)) {
+        if (has_layer(collection.uses[u].layer) && !next.salvage.more) {
             resident_.accumulator(use);
         } else {
             resident_.drop_accumulator(use);
@@ -209,17 +232,23 @@ protocol_event trainer::perform(merge_staging const&)
     with_->backend.wait();
     staged_.clear();
     auto const where = planner_.whole_step(next);
+    if (next.salvage.more) {  // what steps need is not all here
+        trace(activity::merge, start);
+        took(&recovery_record::merge, start);
+        recovery_.merged(next, where, {.goes_on = true});
+        return merged{};
+    }
     worker_ = std::make_unique<worker>(*job_, *with_, where, self_, resident_);
     transport_.begin_plan(worker_->connections());
     section_.work.reset();
     clocks_.merged();
     if (auto const place = position_of(where, self_); place.found && with_->device != nullptr) {
-        with_->device->computes(where.pipelines[at(place.pipeline)].cuts);
+        with_->device->computes(where.pipelines[at(place.pipeline)], self_);
     }
     regroup_ = planner_.regroups(next);
     copies_.choose(next, planner_.known());
     trace(activity::merge, start);
-    recovery_.took(&recovery_record::merge, start);
+    took(&recovery_record::merge, start);
     merge_account account{.goes_on = !state_.departing.empty()};
     for (auto const& move : next.salvage.moves) {
         account.moved += resident_.accumulator_size(job_->state.uses[at(move.use)].tensor);

@@ -87,8 +87,9 @@ void recovery_log::merged(membership_plan const& members, plan in_force, merge_a
     auto& r = *open_;
     r.change += std::exchange(change_, {});
     r.pipelines = static_cast<int>(members.pipelines.size());
-    r.copied = members.copies.certificate.moved.value + copied_for_departing_;
-    copied_for_departing_ = account.goes_on ? r.copied : bytes{};
+    r.copied = members.copies.certificate.moved.value + copied_in_rounds_;
+    r.rounds += members.salvage.more ? 1 : 0;
+    copied_in_rounds_ = account.goes_on ? r.copied : bytes{};
     r.message = members.message;
     r.moved = account.moved;
     r.pairs_missing = r.pairs_total = 0;  // a record that opened before an earlier merge, which was not settled, has its numbers
@@ -109,7 +110,7 @@ recovery_record recovery_log::close(seconds first_instruction, std::int64_t comm
     open_->memory = resident_memory();
     record_->recovery(*open_);
     record_->in_force(in_force_, open_->generation);
-    copied_for_departing_ = {};
+    copied_in_rounds_ = {};
     return *std::exchange(open_, std::nullopt);
 }
 

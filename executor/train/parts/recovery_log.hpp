@@ -21,7 +21,7 @@ namespace rheo::inline v0 {
 struct merge_account {
     bytes moved{};                                ///< of accumulators, all ranks
     std::optional<std::int64_t> pairs_of_step{};  ///< (use, item) pairs of a whole step; none: nothing is left to compute
-    bool goes_on = false;                         ///< members leave: another round of the same recovery follows
+    bool goes_on = false;                         ///< members leave, or ranks receive more: another round of the same recovery follows
 };
 
 class recovery_log {
@@ -66,7 +66,7 @@ private:
     std::vector<rank_id> before_;  ///< members when it began
     seconds progress_;             ///< when this rank last got something done
     seconds merged_at_;
-    bytes copied_for_departing_{};  ///< in the round before the shrink, in the same record
+    bytes copied_in_rounds_{};  ///< before this one, in the same record
     int recoveries_ = 0;
 };
 

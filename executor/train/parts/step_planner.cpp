@@ -9,13 +9,24 @@
 namespace rheo::inline v0 {
 
 step_planner::step_planner(job const& about, run_config config, plan first, replanning known)
-    : job_{&about}, config_{std::move(config)}, first_{std::move(first)}, known_{std::move(known)}, rules_{membership_rules_of(config_)}
+    : job_{&about},
+      config_{std::move(config)},
+      first_{std::move(first)},
+      known_{std::move(known)},
+      rules_{membership_rules_of(config_)},
+      memory_{in_place_memory_of(about.model, config_, known_)}
 {
+}
+
+membership_plan step_planner::within_memory(std::vector<rank_holdings> const& holdings, membership_plan planned) const
+{
+    limit_to_round(planned, holdings, known_, memory_, rules_);
+    return planned;
 }
 
 membership_plan step_planner::first_for(std::vector<rank_holdings> const& holdings) const
 {
-    return plan_as_chosen(holdings, known_, rules_, recomposition_of(first_));
+    return within_memory(holdings, plan_as_chosen(holdings, known_, rules_, recomposition_of(first_)));
 }
 
 membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holdings, membership_plan const& in_force, std::vector<rank_id> const& departing) const
@@ -28,7 +39,10 @@ membership_plan step_planner::plan_for(std::vector<rank_holdings> const& holding
     if (begins && holdings.size() == places && departing.empty()) {  // no rank has been lost yet: the configured plan
         return first_for(holdings);
     }
-    return plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_);
+    if (auto next = plan_next_round(holdings, in_force, departing, known_, rules_)) {
+        return within_memory(holdings, *std::move(next));
+    }
+    return within_memory(holdings, plan_membership(holdings, begins ? first_.pipelines : in_force.pipelines, departing, known_, rules_));
 }
 
 plan step_planner::whole_step(membership_plan const& on) const

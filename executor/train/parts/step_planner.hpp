@@ -40,11 +40,14 @@ public:
     replanning const& known() const { return known_; }
 
 private:
+    membership_plan within_memory(std::vector<rank_holdings> const& holdings, membership_plan planned) const;
+
     job const* job_;
     run_config config_;
     plan first_;
     replanning known_;
     membership_rules rules_;
+    in_place_memory memory_;  ///< for changes between two steps
 };
 
 }  // namespace rheo::inline v0

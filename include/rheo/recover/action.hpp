@@ -96,7 +96,8 @@ struct copy_state {
 };
 
 /// Take `state.next` into force, locally: staged accumulators are added to mine, those I sent are cleared,
-/// layers that I no longer hold are dropped. Answer: merged (the protocol then has the plan as `state.plan`).
+/// layers that I no longer hold are dropped. Answer: merged (the protocol then has the plan as `state.plan`). If the plan needs more (salvage.more), members
+/// exchange holdings again and no section begins before.
 struct merge_staging {
     friend constexpr bool operator==(merge_staging const&, merge_staging const&) = default;
 };

@@ -29,6 +29,14 @@ changes 1 two-lost 6 --set plan.pipelines=[2,4] --set "$to_twos" --inject kill:0
 changes 2 chosen 6 --set plan.pipelines=[2,4] --set plan.tensor=2 --set 'plan.changes=["2: tensor=0 pipelines=[]", "4: tensor=3"]' --inject kill:1@3:forward
 changes 1 left 6 --set plan.pipelines=[2,4] --set "$to_twos" --inject drain:0@1
 changes 2 nodes 4 "${single[@]}" --set plan.node_size=2 --set 'plan.changes=["2: tensor=[1,2,1] pipelines=[3,1]", "4: tensor=2 pipelines=[]"]' --inject kill:1@3:gather
+# Little memory: accumulators make room, then ranks change in rounds, also after a loss; a change that cannot is refused.
+to_fours=(--set plan.pipelines=[4] --set plan.failures=0 --set 'plan.changes=["2: tensor=4"]')
+changes 1 at-once 4 "${to_fours[@]}"
+changes 1 in-rounds 4 "${to_fours[@]}" --set plan.change_memory_mib=0.55
+expect "in rounds" 1 "$(grep -c 'plan changed after step 2 (tensor=4), 0.[0-9]* MiB copied in [2-9] rounds' in-rounds.out)"
+changes 1 lost-in-rounds 4 "${single[@]}" --set "$to_twos" --set plan.change_memory_mib=0.9 --inject kill:2@2:copy
+changes 0 no-room 4 "${to_fours[@]}" --set plan.change_memory_mib=0.3
+expect "no room: both numbers" 1 "$(grep -c 'the plan stays as it is after step 2: tensor=4: on the way rank [0-3] would hold 0.[0-9]* MiB of state, but has 0.3 by plan.change_memory_mib' no-room/metrics.jsonl)"
 changes 0 too-few 4 "${single[@]}" --set 'plan.changes=["2: tensor=2 pipelines=[2,2]"]' --inject kill:2@1:forward
 expect "too few ranks: a sentence" 1 "$(grep -c 'stays as it is after step 2: tensor=2 pipelines=\[2,2\]: plan.pipelines = \[2, 2\] asks for 4 ranks, but the job has 3' too-few/metrics.jsonl)"
 

@@ -223,6 +223,10 @@ template <RecoveryPlan Plan>
 constexpr transition<Plan> after_merge(protocol_state<Plan> state)
 {
     state.next.reset();
+    if (state.plan.salvage.more) {  // in place: another round
+        auto action = exchange_holdings{state.now, state.holds};
+        return ask(std::move(state), protocol_phase::exchanging, std::move(action));
+    }
     state.regroup = false;
     if (state.departing.empty()) {
         return begin_section(std::move(state), section_work::remainder);

@@ -124,6 +124,23 @@ TEST_CASE("exploration: a plan changes twice, one kill")
     check_all_hold(job, 10'000);
 }
 
+TEST_CASE("exploration: places change in rounds, one kill")
+{
+    job_settings job;
+    job.ranks = 3, job.steps = 3, job.kills = GENERATE(0, 1), job.regroups = 2, job.planner = manners::single, job.in_place = true;
+    auto const found = explore(job);
+    for (auto const& w : found.wrong) {
+        FAIL_CHECK(w.wrong.how << "; the way there: " << w.way);
+    }
+    CHECK(found.complete);
+    CHECK(found.states > 500);
+    CHECK(found.endings[static_cast<std::size_t>(leave_reason::finished)] > 0);
+    CHECK((found.endings[static_cast<std::size_t>(leave_reason::state_lost)] == 0) == (job.kills == 0));  // each layer has one holder
+    std::vector<rank_holdings> const held{
+        {rank_id{0}, step_id{1}, {layer_id{0}}, {}}, {rank_id{1}, step_id{1}, {layer_id{1}}, {}}, {rank_id{2}, step_id{1}, {}, {}}};
+    CHECK(plan_for(held, {}, job).salvage.more);
+}
+
 TEST_CASE("exploration: two groups of two ranks, two kills")
 {
     auto job = restless(GENERATE(manners::keep, manners::rotate, manners::spare));

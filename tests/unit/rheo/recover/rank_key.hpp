@@ -27,6 +27,13 @@ inline std::string key_of(rank_model const& rank)
         for (auto const& t : transfers(plan)) {
             put(t.from.value + 8 * t.to.value), put(t.kind), put(t.item);
         }
+        put(plan.salvage.more), put(plan.salvage.more ? plan.salvage.after.size() : 0);
+        for (std::size_t r = 0; plan.salvage.more && r < plan.salvage.after.size(); ++r) {
+            put(plan.salvage.after[r].layers.size());
+            for (auto const layer : plan.salvage.after[r].layers) {
+                put(layer.value);
+            }
+        }
         put(255);
         for (auto const& l : plan.salvage.lost) {
             put(l.value);

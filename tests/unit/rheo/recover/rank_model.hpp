@@ -40,6 +40,7 @@ struct job_settings {
     manners planner = manners::keep;
     int wants_to_leave = -1;  ///< this rank, from the first step on
     int regroups = 0;         ///< after each of the first so many steps all ranks change places, and after the second they change back
+    bool in_place = false;    ///< ranks have memory for one layer, so places change in rounds
     section_manners section{};
     recovery_plan (*planned)(std::vector<rank_holdings> const& holdings, job_settings const&) = nullptr;
 };
@@ -47,7 +48,12 @@ struct job_settings {
 inline recovery_plan plan_for(std::vector<rank_holdings> const& holdings, std::vector<rank_id> const& departing, job_settings const& job)
 {
     auto const turn = job.regroups > 0 && holdings.front().version.value % 2 == 1;
-    return job.planned != nullptr ? job.planned(holdings, job) : plan_simply(holdings, job.microbatches, job.planner, departing, turn, job.section.groups);
+    auto plan = job.planned != nullptr ? job.planned(holdings, job) : plan_simply(holdings, job.microbatches, job.planner, departing, turn, job.section.groups);
+    if (job.in_place) {
+        replanning const known{state(), layers, {}, {0, job.microbatches}};
+        limit_to_round(plan, holdings, known, {.limit = bytes{5}, .all = {bytes{4}, bytes{4}, bytes{1}}, .committed = {bytes{4}, bytes{4}, bytes{1}}});
+    }
+    return plan;
 }
 
 /// Two bits per microbatch: how often it is in.
