@@ -144,7 +144,7 @@ recovery_record recovery_of(nlohmann::json const& object)
         r.*p.duration = {number_of(object, fmt::format("{}_s", p.name).c_str())};
     }
     r.copied = {integer_member(object, "copied_bytes", {})};
-    r.rounds = static_cast<int>(integer_member(object, "copy_rounds", 1));
+    r.rounds = object.contains("copy_rounds") ? small("copy_rounds") : 1;
     r.moved = {integer_member(object, "moved_bytes", {})};
     r.pairs_total = integer_member(object, "pairs_total", {});
     r.pairs_salvaged = integer_member(object, "pairs_salvaged", {});
