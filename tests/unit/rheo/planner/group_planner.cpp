@@ -137,7 +137,7 @@ TEST_CASE("group_planner: copies against a longer step")
     CHECK_FALSE(cheap.rebuilt);
 }
 
-TEST_CASE("group_planner: rebuilt groups keep the degree that was asked for")
+TEST_CASE("group_planner: rebuilt groups keep the degree asked for")
 {
     auto const left = ranks({1, 2, 3, 4, 5});
     auto const largest = [](recomposition const& next) {
