@@ -32,6 +32,8 @@ set(rheo_packages
   "libfmt-dev|fmt/format.h"
   "libboost-dev|boost/beast.hpp"
   "libxxhash-dev|xxhash.h"
+  "libpcre2-dev|pcre2.h"
+  "libutf8proc-dev|utf8proc.h"
   "zlib1g-dev|zlib.h"
   "ninja-build|bin/ninja")
 # An MPI whose launcher kills all ranks when one is lost, for the tests that train on such a one: MPICH under its own names.
@@ -192,6 +194,7 @@ function(rheo_setup_for_tests)
     endif()
   endif()
   rheo_setup_cudnn_frontend()
+  rheo_setup_tokenizers()
   rheo_setup_clang_tool(format)
   if(LABEL STREQUAL "long")
     rheo_setup_clang_tool(tidy)
@@ -223,6 +226,17 @@ function(rheo_setup_clang_tool name)
     rheo_pip_install("${home}" "${rheo_${name}_package}" log)
     if(NOT EXISTS "${home}")
       message(STATUS "set-up: no ${rheo_${name}_package}, pip brings none (${log})")
+    endif()
+  endif()
+endfunction()
+
+# Hugging Face's tokenizers, with whose tokens those of rheo are compared. Without it that test is skipped; golden vectors are compared in any case.
+function(rheo_setup_tokenizers)
+  set(home "${BUILD}/tokenizers")
+  if(NOT EXISTS "${home}")
+    rheo_pip_install("${home}" "tokenizers==0.23.3" log)
+    if(NOT EXISTS "${home}")
+      message(STATUS "set-up: no tokenizers, pip brings none (${log})")
     endif()
   endif()
 endfunction()

@@ -29,7 +29,7 @@ inline constexpr std::array simulate_floors{"network", "cluster", "collectives",
 
 // And for the rooms of executor/.
 inline constexpr std::array rooms{
-    "os",   "mpi",  "reshard",    "power", "config",  "data",   "device", "transport", "nccl",  "state", "stage",
+    "os",   "mpi",  "reshard",    "power", "config",  "data",   "text", "device", "transport", "nccl",  "state", "stage",
     "host", "cuda", "checkpoint", "plan",  "records", "clocks", "faults", "report",    "train", "cli",
 };
 

@@ -31,6 +31,8 @@ class Rheo(CMakePackage):
         depends_on("fmt")
         depends_on("boost@1.74:", type="build")
         depends_on("xxhash@0.8:")
+        depends_on("pcre2@10.40:")
+        depends_on("utf8proc")
 
     conflicts("%gcc@:11", msg="rheo needs C++20 as of g++ 12")
     conflicts("%clang@:15", msg="rheo needs C++20 as of clang 16")
