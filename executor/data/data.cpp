@@ -55,7 +55,7 @@ struct dataset::impl {
     {
         constexpr std::int64_t part_tokens = 1 << 16;
         std::vector<std::byte> copied;
-        std::int64_t const width = files.is_text() ? 1 : 2;
+        std::int64_t const width = files.token_bytes();
         for (auto const& file : files.pieces()) {
             auto part = file;
             for (std::int64_t begin = 0; begin < file.count; begin += part.count) {
@@ -74,12 +74,12 @@ struct dataset::impl {
     /// One pass: tokens within the vocabulary, entropy of the training split, digest.
     void take_stock(int vocabulary)
     {
-        std::vector<std::int64_t> counts(65536);
+        std::vector<std::int64_t> counts(static_cast<std::size_t>(vocabulary));
         std::vector<std::uint32_t> words;  // tokens as they lie in memory, four bytes to a word
         std::int64_t first_word = 0;
         std::uint32_t word = 0;
         int filled = 0;
-        auto const bits = files.is_text() ? 8 : 16;
+        auto const bits = 8 * files.token_bytes();
         auto const hash = [&] {
             digest += digest_of("tokens", tensor_role::parameter, first_word, words);
             first_word += static_cast<std::int64_t>(words.size());

@@ -20,6 +20,8 @@
 #include <range/v3/view/iota.hpp>
 #include <range/v3/view/zip.hpp>
 
+#include "executor/data/file_list.hpp"
+#include "executor/data/token_file_form.hpp"
 #include "executor/os/mapped_copy.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -31,7 +33,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "rheo: token files are little-endian and read as they are");
 
-constexpr std::int64_t header_bytes = 1024;  // 256 x int32
+constexpr auto header_bytes = token_file_header_bytes;
 constexpr std::int64_t mapped_from_bytes = 1 << 20;
 
 [[noreturn]] void refuse(std::string const& message) { throw exit_error{exit_code::bad_data, "data: " + message}; }
@@ -69,77 +71,36 @@ std::string moment(std::int64_t ns)
                        parts.tm_sec, ns / 1'000'000 % 1000);
 }
 
-/// Checks the header of a token file. Returns its number of tokens.
-std::int64_t check_token_file(file_bytes const& file, std::string const& path)
+/// What the header of a token file says, checked.
+struct token_file_header {
+    std::int64_t count;
+    int token_bytes;
+};
+
+token_file_header check_token_file(file_bytes const& file, std::string const& path)
 {
     if (file.size() < header_bytes) {
         refuse(fmt::format("'{}' is cut off: a token file begins with a header of {} bytes, this one has {}", path, header_bytes, file.size()));
     }
     std::array<std::int32_t, 3> header{};
     std::memcpy(header.data(), file.data(), sizeof header);
-    if (header[0] != 20240520) {
-        refuse(fmt::format("'{}' is not a token file: it begins with the number {}, expected 20240520 (a text must not be called .bin)", path, header[0]));
+    auto const form = header[0] == tokens_of_32_bits.magic ? tokens_of_32_bits : tokens_of_16_bits;
+    if (header[0] != form.magic) {
+        refuse(fmt::format("'{}' is not a token file: it begins with the number {}, expected {} or {} (a text must not be called .bin)", path, header[0],
+                           tokens_of_16_bits.magic, tokens_of_32_bits.magic));
     }
-    if (header[1] != 1) {
-        refuse(fmt::format("'{}' is a token file of version {}, expected 1", path, header[1]));
+    if (header[1] != form.version) {
+        refuse(fmt::format("'{}' is a token file of version {}, expected {}", path, header[1], form.version));
     }
     if (header[2] <= 0) {
         refuse(fmt::format("'{}' says that it holds {} tokens, expected at least 1", path, header[2]));
     }
-    auto const expected = header_bytes + 2 * std::int64_t{header[2]};
+    auto const expected = header_bytes + form.token_bytes * std::int64_t{header[2]};
     if (file.size() != expected) {
         refuse(
             fmt::format("'{}' says that it holds {} tokens, which are {} bytes with the header, but it has {} bytes", path, header[2], expected, file.size()));
     }
-    return header[2];
-}
-
-/// The files below a folder in the order of their paths, hidden ones left out.
-void list_folder(fs::path const& folder, std::vector<std::string>& out)
-{
-    std::error_code error;
-    auto const before = out.size();
-    auto entry = fs::recursive_directory_iterator(folder, error);
-    while (!error && entry != fs::recursive_directory_iterator()) {
-        auto const hidden = entry->path().filename().native().starts_with('.');
-        auto const status = entry->status(error);
-        if (error && error != std::errc::no_such_file_or_directory) {
-            break;
-        }
-        error.clear();  // a link that leads nowhere is no file
-        if (hidden && fs::is_directory(status)) {
-            entry.disable_recursion_pending();
-        } else if (!hidden && fs::is_regular_file(status)) {
-            out.push_back(entry->path().string());
-        }
-        entry.increment(error);
-    }
-    if (error) {
-        refuse(fmt::format("the folder '{}' cannot be read: {}", folder.string(), error.message()));
-    }
-    std::sort(out.begin() + static_cast<std::ptrdiff_t>(before), out.end());
-}
-
-std::vector<std::string> list_files(std::vector<std::string> const& paths)
-{
-    std::vector<std::string> files;
-    for (auto const& path : paths) {
-        std::error_code error;
-        auto const status = fs::status(path, error);
-        if (!fs::exists(status)) {
-            refuse(fmt::format("'{}' does not exist", path));
-        }
-        if (!fs::is_directory(status)) {
-            files.push_back(path);
-            continue;
-        }
-        auto const before = files.size();
-        list_folder(path, files);
-        if (files.size() == before) {
-            refuse(fmt::format("the folder '{}' holds no files", path));
-        }
-    }
-    return files;
+    return {header[2], form.token_bytes};
 }
 
 }  // namespace
@@ -214,9 +175,15 @@ token_files::token_files(std::vector<std::string> const& paths)
         }
         auto const& file = files_.emplace_back(path);
         if (is_tokens) {
-            auto const count = check_token_file(file, path);
+            auto const [count, bytes] = check_token_file(file, path);
+            if (!pieces_.empty() && bytes != token_bytes_) {
+                refuse(fmt::format("'{}' has tokens of {} bits, but '{}' has tokens of {} bits; a run takes one kind", path, 8 * bytes, pieces_.front().path,
+                                   8 * token_bytes_));
+            }
+            token_bytes_ = bytes;
             pieces_.push_back({count_, count, file.data() + header_bytes, path});
         } else if (file.size() > 0) {
+            token_bytes_ = 1;
             pieces_.push_back({count_, file.size(), file.data(), path});
         } else {
             files_.pop_back();
@@ -238,9 +205,9 @@ std::int32_t token_files::token(piece const& p, std::int64_t i) const
     if (text_) {
         return std::to_integer<std::int32_t>(p.data[i]);
     }
-    std::uint16_t word = 0;
-    std::memcpy(&word, p.data + 2 * i, 2);
-    return word;
+    std::uint32_t word = 0;
+    std::memcpy(&word, p.data + token_bytes_ * i, static_cast<std::size_t>(token_bytes_));
+    return static_cast<std::int32_t>(std::min<std::uint32_t>(word, INT32_MAX));  // beyond any vocabulary either way
 }
 
 std::optional<token_files::changed_file> token_files::change() const
@@ -259,7 +226,7 @@ void token_files::window(std::int64_t first, std::span<std::int32_t> tokens, std
 {
     auto found = std::upper_bound(pieces_.begin(), pieces_.end(), first, [](std::int64_t at, piece const& p) { return at < p.first; });
     auto const count = static_cast<std::int64_t>(tokens.size());
-    std::int64_t const width = text_ ? 1 : 2;
+    std::int64_t const width = token_bytes_;
     std::vector<std::byte> bytes;
     piece part{0, 0, nullptr, {}};  // of a file, copied
     --found;

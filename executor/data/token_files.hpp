@@ -1,8 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Files as one row of tokens: the bytes of text files, or llm.c's token files (a header of 256 int32, then
-// uint16 tokens). Files are taken in the order they are named, folders recursively in the order of their
+// Files as one row of tokens: the bytes of text files, or llm.c's token files, with tokens of 16 or of 32 bits (token_file_form.hpp). Files are taken in the order they are named, folders recursively in the order of their
 // paths, without hidden files; a name that ends in `.bin` is a token file. Large files are mapped, not read: when one is
 // overwritten or cut in place, its tokens change under the run. `change` finds that by size and time stamp; a file that was
 // replaced by another of its name is no such case, since the mapping keeps the old one.
@@ -62,7 +61,8 @@ public:
     explicit token_files(std::vector<std::string> const& paths);
 
     std::vector<piece> const& pieces() const { return pieces_; }
-    bool is_text() const { return text_; }  ///< tokens are bytes
+    bool is_text() const { return text_; }            ///< tokens are bytes
+    int token_bytes() const { return token_bytes_; }  ///< of a token in the files
     std::int64_t count() const { return count_; }
 
     std::int32_t token(piece const& p, std::int64_t i) const;
@@ -81,6 +81,7 @@ private:
     std::deque<file_bytes> files_;  // never moves its elements
     std::vector<piece> pieces_;
     bool text_ = true;
+    int token_bytes_ = 1;
     std::int64_t count_ = 0;
 };
 

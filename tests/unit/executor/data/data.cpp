@@ -288,7 +288,8 @@ TEST_CASE("data: bad data: one error that names the file")
                "data: '" + at("none.bin") + "' says that it holds " + std::to_string(static_cast<std::int32_t>(count)) + " tokens, expected at least 1");
     }
     CHECK(refusal({folder.write("text.bin", std::string(2000, 'a'))}) ==
-          "data: '" + at("text.bin") + "' is not a token file: it begins with the number 1633771873, expected 20240520 (a text must not be called .bin)");
+          "data: '" + at("text.bin") +
+              "' is not a token file: it begins with the number 1633771873, expected 20240520 or 20240801 (a text must not be called .bin)");
     CHECK(refusal({folder.write("version.bin", token_file(counting(100), 20240520, 2))}) ==
           "data: '" + at("version.bin") + "' is a token file of version 2, expected 1");
 
