@@ -34,6 +34,8 @@ set(rheo_packages
   "libxxhash-dev|xxhash.h"
   "libpcre2-dev|pcre2.h"
   "libutf8proc-dev|utf8proc.h"
+  "libzstd-dev|zstd.h"
+  "libsentencepiece-dev|sentencepiece_trainer.h"
   "zlib1g-dev|zlib.h"
   "ninja-build|bin/ninja")
 # An MPI whose launcher kills all ranks when one is lost, for the tests that train on such a one: MPICH under its own names.

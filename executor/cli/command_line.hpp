@@ -39,6 +39,7 @@ private:
     sweep_options sweep_;
     trace_options trace_;
     analyze_options analyze_;
+    tokenize_command_options tokenize_;
     reference_options reference_;
 
     void add_train();
@@ -54,6 +55,7 @@ private:
     void add_records();  ///< report, export, import, info
     void add_trace();
     void add_analyze();
+    void add_tokenize();
     void add_reference();
 };
 

@@ -190,6 +190,20 @@ struct analyze_options {
     bool json = false;
 };
 
+struct tokenize_command_options {
+    std::vector<std::string> paths;  ///< a tokenizer and texts; with train texts alone
+    std::string out;
+    std::string field = "text";      ///< of JSON lines
+    std::string document_token;      ///< behind each document; empty: the tokenizer's own, none: none
+    bool no_special_tokens = false;  ///< around each document
+    std::string invalid = "replace";
+    std::int64_t shard_tokens = INT32_MAX;  ///< most of one file
+    int threads = 0;                        ///< 0: one for each processor
+    std::string train;                      ///< bpe, unigram, sentencepiece-bpe; empty: tokenize
+    std::int64_t vocabulary = 0;            ///< with train
+    bool json = false;
+};
+
 struct reference_options {
     std::string folder;  ///< gets reference/, man/ and completion/
 };
@@ -209,6 +223,7 @@ int export_weights(export_options const& options);
 int import_weights(import_options const& options);
 int chakra_traces(trace_options const& options);
 int analyze_traces(analyze_options const& options);
+int tokenize(tokenize_command_options const& options);
 int write_reference(reference_options const& options);
 
 }  // namespace rheo::cli

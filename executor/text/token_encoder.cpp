@@ -81,7 +81,7 @@ chunk_end token_encoder::encode(text_chunk const& chunk, std::vector<token_id>& 
             }
             continue;
         }
-        auto const open = part.end == chunk.text.size() && !chunk.ends_text;
+        auto const open = !chunk.ends_text && (part.end > limit || part.end == chunk.text.size());  // what ends it may be part of a longer token
         auto const end = open ? limit : part.end;
         auto const first = part.begin == 0;
         auto const done = encode_segment({.text = chunk.text.substr(part.begin, end - part.begin),
@@ -209,7 +209,7 @@ std::size_t token_encoder::encode_between_matches(segment const& s)
             reach(part.end);
             continue;
         }
-        auto const open = s.open && part.end == whole.size();
+        auto const open = s.open && (part.end > limit || part.end == whole.size());
         auto const end = open ? limit : part.end;
         auto decided = true;
         auto const run = [&](std::size_t from, std::size_t to) {

@@ -12,6 +12,8 @@ import pathlib
 import subprocess
 import sys
 
+LIBRARIES = ("-lfmt", "-lpcre2-8", "-lutf8proc")
+
 
 def symbols(objects, which):
     """{symbol: object}; of several definitions a strong one. A reference that may stay undefined is none."""
@@ -49,7 +51,7 @@ def link(build, out, objects, command):
     objects = list(objects)
     while more := build.needed(objects) - set(objects):
         objects += sorted(more)
-    return subprocess.run([*command, *objects, "-lfmt", "-o", out]).returncode
+    return subprocess.run([*command, *objects, *LIBRARIES, "-o", out]).returncode
 
 
 def compile_and_link(build, out, sources, command):
@@ -60,7 +62,7 @@ def compile_and_link(build, out, sources, command):
     while True:
         objects = ["_".join(s.parts[-3:]).removesuffix(".cpp") + ".o" for s in sources]
         text = [f"rule compile\n  command = {flags} -MMD -MF $out.d -c $in -o $out\n  depfile = $out.d\n  deps = gcc",
-                f"rule link\n  command = {flags} $in -lfmt -o $out"]
+                f"rule link\n  command = {flags} $in {' '.join(LIBRARIES)} -o $out"]
         text += [f"build {o}: compile {s}" for o, s in zip(objects, sources)]
         text += [f"build objects: phony {' '.join(objects)}", f"build {out}: link {' '.join(objects)}", ""]
         (folder / "build.ninja").write_text("\n".join(text))

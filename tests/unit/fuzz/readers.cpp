@@ -37,6 +37,7 @@
 #include "rheo/trace/chakra/lenient.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "text_readers.hpp"
+#include "token_readers.hpp"
 
 namespace fuzz {
 
@@ -339,7 +340,9 @@ constexpr reader all[] = {{"config", config},
                           {"kineto", kineto},
                           {"cluster", cluster},
                           {"import", trace_import},
-                          {"grid", grid}};
+                          {"grid", grid},
+                          {"tokenizer", tokenizer_file},
+                          {"texts", json_texts}};
 
 }  // namespace
 

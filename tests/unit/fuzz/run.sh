@@ -15,8 +15,8 @@ if [[ ! -e usable ]]; then
   touch usable
 fi
 
-"$here/build_readers.py" compile "$objects" "$PWD/readers" "$here"/{libfuzzer,readers,text_readers,folder_reader}.cpp -- \
-  "$compiler" "${flags[@]}" '-DRHEO_VERSION="fuzz"' -DRHEO_LOOP_LEVEL=baseline -w -Wno-invalid-constexpr "-I$root" "-I$root/include" || exit 1
+"$here/build_readers.py" compile "$objects" "$PWD/readers" "$here"/{libfuzzer,readers,text_readers,token_readers,folder_reader}.cpp -- \
+  "$compiler" "${flags[@]}" '-DRHEO_VERSION="fuzz"' -DRHEO_LOOP_LEVEL=baseline -w -Wno-invalid-constexpr "-I$root" "-I$root/include" "-I$root/tests" || exit 1
 
 mkdir -p "corpus-$reader"
 RHEO_FUZZ_READER=$reader ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1 ./readers "corpus-$reader" "$here/corpus/$reader" \

@@ -33,6 +33,9 @@ class Rheo(CMakePackage):
         depends_on("xxhash@0.8:")
         depends_on("pcre2@10.40:")
         depends_on("utf8proc")
+        depends_on("zlib-api")
+        depends_on("zstd")
+        depends_on("sentencepiece")
 
     conflicts("%gcc@:11", msg="rheo needs C++20 as of g++ 12")
     conflicts("%clang@:15", msg="rheo needs C++20 as of clang 16")

@@ -26,7 +26,7 @@ std::string shown(std::vector<added_token> tokens, std::string_view text)
 
 }  // namespace
 
-TEST_CASE("added_tokens: the leftmost, of those the longest, is found")
+TEST_CASE("added_tokens: the leftmost longest is found")
 {
     std::vector<added_token> const tokens{{.id = 0, .content = "ab"}, {.id = 1, .content = "abcd"}, {.id = 2, .content = "bcx"}, {.id = 3, .content = "b"}};
     CHECK(shown(tokens, "zabcdab") == "[z]<abcd><ab>");
@@ -38,7 +38,7 @@ TEST_CASE("added_tokens: the leftmost, of those the longest, is found")
     CHECK(shown({{.id = 0, .content = "<s>"}}, "<<s>") == "[<]<<s>>");
 }
 
-TEST_CASE("added_tokens: white space beside them is taken where they want it")
+TEST_CASE("added_tokens: white space beside them is taken")
 {
     CHECK(shown({{.id = 0, .content = "x", .lstrip = true}}, "a \n xxb") == "[a]< \n x><x>[b]");
     CHECK(shown({{.id = 0, .content = "x", .rstrip = true}},

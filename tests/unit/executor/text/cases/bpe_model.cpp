@@ -90,7 +90,7 @@ TEST_CASE("bpe_model: merges are those of the definition")
     }
 }
 
-TEST_CASE("bpe_model: a word that is a token is one, if merges are ignored")
+TEST_CASE("bpe_model: a known word is one token, merges ignored")
 {
     bpe_description description{.vocabulary = {{"a", 0}, {"b", 1}, {"ab", 2}, {"aba", 3}}, .merges = {{"a", "b"}}};
     std::vector<token_id> tokens;
@@ -102,7 +102,7 @@ TEST_CASE("bpe_model: a word that is a token is one, if merges are ignored")
     CHECK(tokens == std::vector<token_id>{3});
 }
 
-TEST_CASE("bpe_model: unknown characters are bytes, one token, or several")
+TEST_CASE("bpe_model: unknown characters are bytes or unknown")
 {
     bpe_description description{.vocabulary = {{"<unk>", 0}, {"a", 1}, {"<0xC3>", 2}, {"<0xA9>", 3}}, .unknown = "<unk>", .byte_fallback = true};
     auto const encoded = [&](std::string_view word) {

@@ -84,7 +84,7 @@ TEST_CASE("tokenizer: tokens and texts are Hugging Face's")
     }
 }
 
-TEST_CASE("tokenizer: byte-level tokens decode to the text they came from")
+TEST_CASE("tokenizer: byte-level tokens decode to their text")
 {
     std::mt19937 draw{5};
     for (auto const* const family : {"gpt2", "llama3"}) {  // qwen2 composes characters first
@@ -123,6 +123,38 @@ TEST_CASE("tokenizer: chunks have the tokens of the whole text")
             encoder.encode(text, tokens);
             for (std::size_t const size : {1, 5, 30, 100}) {
                 INFO(family << ", " << size << ": " << text);
+                REQUIRE(encode_in_chunks(made, encoder, text, size) == tokens);
+            }
+        }
+    }
+}
+
+TEST_CASE("tokenizer: tokens within tokens are found at a cut")
+{
+    std::mt19937 draw{7};
+    for (bool const normalized : {false, true}) {
+        auto json = golden("qwen2")["tokenizer"];
+        auto id = 1000;
+        for (auto const* const content : {"abx", "xabxy", "abxy xa", "yx", "xyxyx", "b  b", "\nb\n"}) {
+            json["added_tokens"].push_back({{"id", id++},
+                                            {"content", content},
+                                            {"special", false},
+                                            {"normalized", normalized},
+                                            {"single_word", false},
+                                            {"lstrip", false},
+                                            {"rstrip", false}});
+        }
+        tokenizer const made{json.dump()};
+        token_encoder encoder{made};
+        for (int i = 0; i < 10'000; ++i) {
+            std::string text;
+            for (auto left = draw() % 40; left > 0; --left) {
+                text += (i % 2 == 0 ? "abxy \n" : "aaxyxy")[draw() % 6];
+            }
+            std::vector<token_id> tokens;
+            encoder.encode(text, tokens);
+            for (std::size_t const size : {1, 2, 6}) {
+                INFO(normalized << ", " << size << ": '" << text << "'");
                 REQUIRE(encode_in_chunks(made, encoder, text, size) == tokens);
             }
         }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""huggingface_tokens.py <tokens_of> <folder>: builds tokenizers in the form of each family with Hugging Face's `tokenizers`, and compares tokens and
-decoded texts of many scripts with those of rheo. Exit code 77 where the package is missing.
+"""huggingface_tokens.py <tokens_of> <rheo> <folder>: builds tokenizers in the form of each family with Hugging Face's `tokenizers`, and compares tokens and
+decoded texts of many scripts with those of rheo; trains one with both and compares the merges. Exit code 77 where the package is missing.
 
   huggingface_tokens.py --golden <folder>   writes the vectors that the unit tests read, which need no Python
 """
@@ -188,12 +188,31 @@ def write_golden(folder):
     return 0
 
 
+def compare_training(rheo, folder):
+    """Merges learned by `rheo tokenize --train bpe` are those of Hugging Face's trainer."""
+    corpus = texts(99) + CORPUS
+    lines, file = folder / "corpus.jsonl", folder / "trained.json"
+    lines.write_text("".join(json.dumps({"text": t}) + "\n" for t in corpus))
+    subprocess.run([rheo, "tokenize", "--train", "bpe", "--vocabulary", "1200", str(lines), "--out", str(file)], check=True, stdout=subprocess.DEVNULL)
+    mine = json.loads(file.read_text())
+    reference = Tokenizer(models.BPE())
+    reference.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    reference.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=1200, min_frequency=2, special_tokens=["<|endoftext|>"], show_progress=False,
+                                                              initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    theirs = json.loads(reference.to_str())["model"]["merges"]
+    same = [tuple(m) for m in mine["model"]["merges"]] == [tuple(m) for m in theirs]
+    taken = Tokenizer.from_file(str(file))  # what rheo writes, Hugging Face's library reads
+    whole = all(taken.decode(taken.encode(t).ids, skip_special_tokens=False) == t for t in corpus)
+    print(f"training: {len(theirs)} merges, {'equal' if same else 'NOT equal'}; texts {'are' if whole else 'are NOT'} whole")
+    return 0 if same and whole else 1
+
+
 def main():
     if sys.argv[1] == "--golden":
         return write_golden(pathlib.Path(sys.argv[2]))
-    program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    program, rheo, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     folder.mkdir(parents=True, exist_ok=True)
-    wrong = 0
+    wrong = compare_training(rheo, folder)
     for seed, (name, make) in enumerate(FAMILIES.items()):
         reference = make()
         file, lines = folder / f"{name}.json", folder / f"{name}.txt"

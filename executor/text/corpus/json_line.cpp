@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/text/corpus/json_line.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "executor/config/strict_json.hpp"
+#include "rheo/units/exit_error.hpp"
+
+namespace rheo::inline v0 {
+
+namespace {
+
+constexpr int depth = 64;
+
+}  // namespace
+
+bool has_json_lines(std::string_view path)
+{
+    for (std::string_view const packed : {".gz", ".zst", ".zstd"}) {
+        if (path.ends_with(packed)) {
+            path.remove_suffix(packed.size());
+            break;
+        }
+    }
+    return path.ends_with(".jsonl") || path.ends_with(".ndjson") || path.ends_with(".json");
+}
+
+std::string text_of_json_line(std::string_view line, std::string const& field, std::string const& where)
+{
+    try {
+        auto const object = parse_strict(line, depth);
+        auto const& value = member(object, field.c_str());
+        if (!value.is_string()) {
+            throw json_error{fmt::format("has a '{}' that is not a text", field)};
+        }
+        return value.get<std::string>();
+    } catch (json_error const& error) {
+        throw exit_error{exit_code::bad_data,
+                         fmt::format("text: {} {}; expected an object with a text '{}' on each line (--field names another)", where, error.what(), field)};
+    }
+}
+
+}  // namespace rheo::inline v0
