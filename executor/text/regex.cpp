@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/text/regex.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -90,6 +92,8 @@ regex::match regex::find(std::string_view text, std::size_t from, bool open) con
 {
     thread_local match_memory memory;
     std::uint32_t const partial = open ? PCRE2_PARTIAL_HARD : 0U;
+    // Steps back grow with a run of white space; patterns that take exponentially many are refused.
+    pcre2_set_match_limit(memory.context, static_cast<std::uint32_t>(std::min<std::size_t>(10'000'000 + 64 * (text.size() - from), UINT32_MAX)));
     auto const* const subject = reinterpret_cast<PCRE2_SPTR>(text.data());
     auto const found = code_->compiled ? pcre2_jit_match(code_->pointer, subject, text.size(), from, partial, memory.data, memory.context)
                                        : pcre2_match(code_->pointer, subject, text.size(), from, partial | PCRE2_NO_UTF_CHECK, memory.data, memory.context);

@@ -87,3 +87,13 @@ TEST_CASE("regex: a match that more text may change is undecided")
         CHECK((words.find(text, from, false).is == regex::status::found) == (text[0] != '.'));
     }
 }
+
+TEST_CASE("regex: long runs match, exponential patterns are refused")
+{
+    regex const blanks{R"(\s*[\r\n]+|\s+(?!\S)|\s+)"};
+    auto const text = std::string(12'000'000, ' ') + "a";
+    auto const match = blanks.find(text, 0);
+    CHECK(match.is == regex::status::found);
+    CHECK(match.end == 11'999'999);
+    CHECK_THROWS_WITH(regex{"(a+)+[^a]{2}"}.find(std::string(60, 'a') + "c", 0), Catch::Matchers::ContainsSubstring("cannot be matched here: match limit exceeded"));
+}
