@@ -73,8 +73,8 @@ TEST_CASE("tokenize: batches and threads change no token")
         }
         std::int64_t recut = 0;
         for (int const threads : {1, 3}) {
-            for (std::size_t const batch : {300, 5'000, 1 << 20}) {
-                for (std::size_t const context : {8, 2048}) {
+            for (std::size_t const batch : {300U, 5'000U, 1U << 20}) {
+                for (std::size_t const context : {8U, 2048U}) {
                     token_file_writer out{(folder.path / "tokens.bin").string(), tokens_of_16_bits};
                     auto const counts =
                         tokenize_files(model, paths, {.document_token = 1, .threads = threads, .batch_bytes = batch, .context_bytes = context}, out);
@@ -107,7 +107,7 @@ TEST_CASE("tokenize: what is no UTF-8 is replaced as in the whole text")
     auto const replaced = replace_invalid(valid);
     REQUIRE(replaced > 100);
     auto const path = folder.write("text", text);
-    for (std::size_t const batch : {200, 3'000, 1 << 20}) {
+    for (std::size_t const batch : {200U, 3'000U, 1U << 20}) {
         token_file_writer out{(folder.path / "tokens.bin").string(), tokens_of_16_bits};
         auto const counts = tokenize_files(text_model{made}, {path}, {.threads = 2, .batch_bytes = batch, .context_bytes = 16}, out);
         CHECK(counts.replaced == replaced);
@@ -132,7 +132,7 @@ TEST_CASE("tokenize: JSON lines are documents, in order")
         expected.push_back(2);
     }
     auto const path = folder.write("texts.jsonl", lines);
-    for (std::size_t const batch : {100, 1 << 20}) {
+    for (std::size_t const batch : {100U, 1U << 20}) {
         token_file_writer out{(folder.path / "tokens.bin").string(), tokens_of_16_bits};
         auto const counts =
             tokenize_files(text_model{made}, {path}, {.field = "body", .document_token = 2, .special_tokens = false, .threads = 2, .batch_bytes = batch}, out);

@@ -121,7 +121,7 @@ TEST_CASE("tokenizer: chunks have the tokens of the whole text")
             auto const text = random_text(draw, pieces);
             std::vector<token_id> tokens;
             encoder.encode(text, tokens);
-            for (std::size_t const size : {1, 5, 30, 100}) {
+            for (std::size_t const size : {1U, 5U, 30U, 100U}) {
                 INFO(family << ", " << size << ": " << text);
                 REQUIRE(encode_in_chunks(made, encoder, text, size) == tokens);
             }
@@ -153,7 +153,7 @@ TEST_CASE("tokenizer: tokens within tokens are found at a cut")
             }
             std::vector<token_id> tokens;
             encoder.encode(text, tokens);
-            for (std::size_t const size : {1, 2, 6}) {
+            for (std::size_t const size : {1U, 2U, 6U}) {
                 INFO(normalized << ", " << size << ": '" << text << "'");
                 REQUIRE(encode_in_chunks(made, encoder, text, size) == tokens);
             }

@@ -31,7 +31,7 @@ int main(int count, char const* const* arguments)
             auto const text = nlohmann::json::parse(line).get<std::string>();
             std::vector<token_id> ids;
             encoder.encode(text, ids);
-            for (std::size_t const size : {1, 7, 40, 300}) {
+            for (std::size_t const size : {1U, 7U, 40U, 300U}) {
                 if (tokens.cuts() != tokenizer::cutting::never && encode_in_chunks(tokens, encoder, text, size) != ids) {
                     fmt::print(stderr, "in chunks of {} bytes {} has other tokens\n", size, line);
                     return 1;
