@@ -11,6 +11,7 @@
 #include <range/v3/algorithm/find.hpp>
 
 #include "executor/checkpoint/checkpoint_files.hpp"
+#include "executor/checkpoint/float_values.hpp"
 #include "executor/config/strict_json.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "rheo/units/expects.hpp"
@@ -168,16 +169,20 @@ safetensors_entry const* safetensors_file::find(std::string_view name) const
 
 std::vector<float> safetensors_file::read(safetensors_entry const& entry) const
 {
-    if (entry.dtype != "F32") {
-        throw exit_error{exit_code::bad_data, fmt::format("'{}' has '{}' in {}; only F32 can be read", path_.string(), entry.name, entry.dtype)};
+    if (!is_float_dtype(entry.dtype)) {
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' has '{}' in {}; F32, F16 and BF16 can be read", path_.string(), entry.name, entry.dtype)};
     }
     try {
         input_file const file{path_};
         if (file.bytes() != header_.file_bytes) {
             throw exit_error{exit_code::bad_data, fmt::format("'{}' had {} bytes and now has {}", path_.string(), header_.file_bytes, file.bytes())};
         }
-        std::vector<float> values(static_cast<std::size_t>((entry.end - entry.begin) / 4));
-        file.read(header_.data_begin + entry.begin, std::as_writable_bytes(std::span{values}));
+        auto const size = safetensors_element_bytes(entry.dtype);
+        std::vector<float> values(static_cast<std::size_t>((entry.end - entry.begin) / size));
+        auto const memory = std::as_writable_bytes(std::span{values});
+        auto const stored = memory.last(static_cast<std::size_t>(entry.end - entry.begin));  // each value lies at or behind the float that it becomes
+        file.read(header_.data_begin + entry.begin, stored);
+        widen(entry.dtype, stored, values);
         return values;
     } catch (std::bad_alloc const&) {
         throw exit_error{exit_code::bad_data,

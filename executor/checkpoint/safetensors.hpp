@@ -4,7 +4,7 @@
 // Safetensors, the file format in which weights are exchanged: eight bytes of length, a JSON header of names,
 // dtypes, shapes and places, then the bytes. Checkpoints keep all of their state in it, so one reader
 // stands between the program and every such file, and it believes none: every length, place and name is
-// held against the file's real size before anything is reserved or read. Values are read as F32 only.
+// held against the file's real size before anything is reserved or read. Values are read as floats, from F32, F16 or BF16.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace rheo::inline v0 {
 
 struct safetensors_entry {
     std::string name;
-    std::string dtype;                ///< "F32"; others can be listed, but not be read
+    std::string dtype;                ///< "F32", "F16", "BF16"; others can be listed, but not be read
     std::vector<std::int64_t> shape;  ///< row-major
     std::int64_t begin = 0;           ///< in bytes from the first one after the header
     std::int64_t end = 0;
@@ -64,7 +64,7 @@ public:
     std::string const& header_bytes() const { return header_bytes_; }  ///< the length and the JSON as they are in the file
     safetensors_entry const* find(std::string_view name) const;        ///< null when there is none
 
-    /// The values of an entry of this file. @throws exit_error: not F32, cannot be read
+    /// The values of an entry of this file, each exactly. @throws exit_error: not F32, F16 or BF16, cannot be read
     std::vector<float> read(safetensors_entry const& entry) const;
 
 private:

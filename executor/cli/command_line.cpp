@@ -223,15 +223,21 @@ void command_line::add_records()
     report_command.add_option("run", report_.folders, "Run folder. Several, or a folder of runs, are compared.")->required()->type_name("FOLDER");
     report_command.add_option("--out", report_.out, "File to write. Default: report.html in the run folder; runs.html for several.")->type_name("FILE");
 
-    auto& export_command = *app.add_subcommand("export", "Write the weights of a checkpoint as model.safetensors and config.json.");
+    auto& export_command = *app.add_subcommand("export", "Write the weights of a checkpoint as a folder that transformers loads.");
     export_command.callback([this] { chosen = [this] { return export_weights(export_); }; });
     export_command.add_option("from", export_.from, "Checkpoint, or a run folder: its newest one.")->required()->type_name("FOLDER");
     export_command.add_option("folder", export_.folder, "Folder to write.")->required()->type_name("FOLDER");
+    export_command.add_option("--dtype", export_.dtype, "Type of the weights.")->check(CLI::IsMember({"fp32", "bf16", "fp16"}))->capture_default_str();
+    export_command.add_option("--shard-size", export_.shard_mib, "Most MiB of weights in one file; more files have an index.")
+        ->check(is_mebibytes())
+        ->capture_default_str();
 
-    auto& import_command = *app.add_subcommand("import", "Make a checkpoint of a GPT-2 in model.safetensors and config.json.");
+    auto& import_command = *app.add_subcommand("import", "Make a checkpoint of weights that transformers saved, and a config that trains on.");
     import_command.callback([this] { chosen = [this] { return import_weights(import_); }; });
-    import_command.add_option("from", import_.from, "Folder with the two files.")->required()->type_name("FOLDER");
-    import_command.add_option("run", import_.run, "Run folder that gets the checkpoint.")->required()->type_name("FOLDER");
+    import_command.add_option("from", import_.from, "Folder with config.json, and model.safetensors or its shards and their index.")
+        ->required()
+        ->type_name("FOLDER");
+    import_command.add_option("run", import_.run, "Run folder that gets the checkpoint and config.toml.")->required()->type_name("FOLDER");
 
     auto& info_command = *app.add_subcommand("info", "Show what was compiled in and what was found.");
     info_command.callback([this] { chosen = [this] { return info(info_); }; });

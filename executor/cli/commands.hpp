@@ -58,11 +58,13 @@ struct info_options {
 struct export_options {
     std::string from;  ///< a checkpoint, or a run folder: its newest one
     std::string folder;
+    std::string dtype = "fp32";  ///< of the weights: fp32, bf16, fp16
+    double shard_mib = 4096;     ///< most that a file has of them
 };
 
 struct import_options {
-    std::string from;  ///< a folder with model.safetensors and config.json
-    std::string run;   ///< the run folder that gets a checkpoint
+    std::string from;  ///< a folder with config.json, and model.safetensors or its shards
+    std::string run;   ///< the run folder that gets a checkpoint and a config
 };
 
 struct frontier_options {

@@ -8,7 +8,8 @@
 #include <fmt/format.h>
 
 #include "executor/checkpoint/checkpoint.hpp"
-#include "executor/checkpoint/huggingface.hpp"
+#include "executor/checkpoint/huggingface/export.hpp"
+#include "executor/cli/amount_checks.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
@@ -39,7 +40,11 @@ checkpoint open(std::filesystem::path const& path)
 int export_weights(export_options const& options)
 {
     auto const from = open(options.from);
-    export_huggingface(from, options.folder);
+    export_huggingface(from, options.folder,
+                       {.dtype = options.dtype == "fp16"   ? "F16"
+                                 : options.dtype == "bf16" ? "BF16"
+                                                           : "F32",
+                        .shard = bytes_of_mebibytes(options.shard_mib).value()});
     fmt::print("{}: the weights of step {} of '{}'\n", options.folder, from.step().value, from.folder().string());
     return 0;
 }

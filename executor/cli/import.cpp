@@ -6,15 +6,16 @@
 #include <fmt/format.h>
 
 #include "executor/checkpoint/checkpoint.hpp"
-#include "executor/checkpoint/huggingface.hpp"
+#include "executor/checkpoint/huggingface/import.hpp"
 
 namespace rheo::cli {
 
 int import_weights(import_options const& options)
 {
     auto const made = import_huggingface(options.from, options.run);
-    checkpoint const imported{made};
-    fmt::print("{}: step 0 with these weights; its manifest has the [model] that a config needs to train on from it\n", made.string());
+    checkpoint const imported{made.checkpoint};
+    fmt::print("{}: step 0 with these weights\n", made.checkpoint.string());
+    fmt::print("{}: trains on from it, with [data] to be filled in\n", made.config.string());
     fmt::print("digest of the state {}\n", to_string(imported.manifest().digest()));
     return 0;
 }

@@ -280,19 +280,22 @@ model_description model_of(run_config const& config) { return on_grid(whole_mode
 model_description whole_model_of(run_config const& config)
 {
     auto const& s = config.model;
-    if (config.family != model_family::llama) {
-        return gpt_model(s);
-    }
+    return config.family == model_family::gpt2 ? gpt_model(s) : llama_model(llama_shape_of(config));
+}
+
+llama_shape llama_shape_of(run_config const& config)
+{
+    auto const& s = config.model;
     auto const& llama = config.llama;
-    return llama_model({.vocabulary = s.vocabulary,
-                        .context = s.context,
-                        .width = s.width,
-                        .heads = s.heads,
-                        .kv_heads = llama.kv_heads == 0 ? s.heads : llama.kv_heads,
-                        .blocks = s.blocks,
-                        .mlp_width = llama.mlp_width == 0 ? (8 * s.width / 3 + 15) / 16 * 16 : llama.mlp_width,
-                        .rope_base = llama.rope_base,
-                        .tied = s.tied});
+    return {.vocabulary = s.vocabulary,
+            .context = s.context,
+            .width = s.width,
+            .heads = s.heads,
+            .kv_heads = llama.kv_heads == 0 ? s.heads : llama.kv_heads,
+            .blocks = s.blocks,
+            .mlp_width = llama.mlp_width == 0 ? (8 * s.width / 3 + 15) / 16 * 16 : llama.mlp_width,
+            .rope_base = llama.rope_base,
+            .tied = s.tied};
 }
 
 model_description running_model(run_config const& config) { return config.run.fuse ? fused(model_of(config)) : model_of(config); }

@@ -105,11 +105,16 @@ struct checkpoint_config {
     bool at_end = true;              ///< also of the last state
 };
 
-/// What a model of the Llama family has besides the shape that all have.
+/// Most tokens that a vocabulary may have.
+inline constexpr int most_vocabulary = 1 << 24;
+
+/// What a model with a Llama's layers has besides the shape that all have.
 struct llama_config {
     int kv_heads = 0;   ///< heads of keys and values; 0: as many as heads
     int mlp_width = 0;  ///< 0: 8/3 of the width, in whole sixteens
     int rope_base = 10000;
+
+    friend bool operator==(llama_config const&, llama_config const&) = default;
 };
 
 /// The device whose clock a rank sets and whose energy it reads.
@@ -190,6 +195,9 @@ std::optional<invalid_key> check(run_config const& config);
 
 /// The first fault of [model]: for runs of the model that it describes.
 std::optional<invalid_key> check_model(run_config const& config);
+
+/// The shape of its layers, where they are a Llama's. @pre check_model finds no fault
+llama_shape llama_shape_of(run_config const& config);
 
 /// The model that [model] describes, not fused, on train.shards. @pre check_model finds no fault
 model_description model_of(run_config const& config);

@@ -70,7 +70,7 @@ template <class Config, class Visit>
 void for_each_field(Config& c, Visit&& visit)
 {
     visit("model.family", c.family, field_limits{}, "Model family: layers and operations.");
-    visit("model.vocabulary", c.model.vocabulary, between(2, 65536), "Number of tokens. 256 for bytes.");
+    visit("model.vocabulary", c.model.vocabulary, between(2, most_vocabulary), "Number of tokens. 256 for bytes.");
     visit("model.context", c.model.context, between(1, 1 << 20), "Longest sequence, in tokens.");
     visit("model.width", c.model.width, between(1, 1 << 16), "Columns between layers (hidden size).");
     visit("model.heads", c.model.heads, between(1, 1 << 10), "Attention heads. Must divide the width.");

@@ -12,7 +12,8 @@
 
 namespace rheo::inline v0 {
 
-enum class model_family : std::uint8_t { gpt2, llama };
+/// Hugging Face's model types. All but gpt2 have the layers of a Llama.
+enum class model_family : std::uint8_t { gpt2, llama, mistral };
 
 /// What stages store.
 enum class stored_numbers : std::uint8_t { float32, brain_float16 };
@@ -40,7 +41,7 @@ enum class transport_choice : std::uint8_t { automatic, mpi, nccl };
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> words_of{};
 template <>
-inline constexpr std::array<std::string_view, 2> words_of<model_family>{"gpt2", "llama"};
+inline constexpr std::array<std::string_view, 3> words_of<model_family>{"gpt2", "llama", "mistral"};
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<stored_numbers>{"fp32", "bf16"};
 template <>

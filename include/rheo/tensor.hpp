@@ -11,6 +11,7 @@
 #include "rheo/tensor/exact_row_sum.hpp"
 #include "rheo/tensor/exact_sum.hpp"
 #include "rheo/tensor/fixed_vector.hpp"
+#include "rheo/tensor/float16.hpp"
 #include "rheo/tensor/nd_box.hpp"
 #include "rheo/tensor/random.hpp"
 #include "rheo/tensor/shape.hpp"

@@ -17,7 +17,7 @@
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_manifest.hpp"
 #include "executor/checkpoint/convert/distributed_checkpoint.hpp"
-#include "executor/checkpoint/huggingface.hpp"
+#include "executor/checkpoint/huggingface/model_json.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/config/cluster/cluster_file.hpp"
 #include "executor/config/grid_file.hpp"
@@ -241,11 +241,11 @@ void tokens(std::span<std::uint8_t const> bytes)
 void huggingface(std::span<std::uint8_t const> bytes)
 {
     try {
-        auto const shape = parse_huggingface_config(text_of(bytes), "config.json");
-        promise(parse_huggingface_config(format_huggingface_config(shape), "again") == shape, "a shape that was read is written so that it reads the same");
+        auto const model = parse_huggingface_config(text_of(bytes), "config.json");
+        promise(parse_huggingface_config(format_huggingface_config(model), "again") == model, "a model that was read is written so that it reads the same");
     } catch (exit_error const& error) {
         refused_as(exit_code::bad_data, error);
-        promise(std::string_view{error.what()}.find("'again'") != 0, "a shape that was written can be read");
+        promise(std::string_view{error.what()}.find("'again'") != 0, "a model that was written can be read");
     }
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# torch_checkpoint.py <exported_gpt> <rheo> <folder>: PyTorch itself reads what `rheo convert --format dcp` writes, whole and as shards of other
+# torch_checkpoint.py <exported_model> <rheo> <folder>: PyTorch itself reads what `rheo convert --format dcp` writes, whole and as shards of other
 # cuts on two processes, and saves shards of its own, which `rheo convert` reads: the same bits both ways. Where this Python has no
 # torch with the safetensors form of distributed checkpoints, the test says so and is skipped.
 import os
@@ -69,14 +69,14 @@ def shards(rank, folder, expected):  # one of two processes
     torch.distributed.destroy_process_group()
 
 
-def main(exported_gpt, rheo, folder):
+def main(exported_model, rheo, folder):
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     shutil.rmtree(folder, ignore_errors=True)
 
     def run(*command):
         subprocess.run(command, check=True, cwd=folder, timeout=60)
 
-    subprocess.run([exported_gpt, "tied", folder], check=True, timeout=60)
+    subprocess.run([exported_model, "make", "gpt2", folder], check=True, timeout=60)
     run(rheo, "convert", "step-1", "written", "--layout", "3,2,2", "--format", "dcp")
     expected = stored(f"{folder}/step-1")
     assert any("-model-00003-of-00003" in name for name in os.listdir(f"{folder}/written")), "a rank has three boxes of fused queries, keys and values"

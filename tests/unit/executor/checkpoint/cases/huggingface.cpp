@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights go out under Hugging Face's names and shapes and come back with the same bits.
-#include "executor/checkpoint/huggingface.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -11,36 +9,20 @@
 #include <sys/wait.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/checkpoint/huggingface/export.hpp"
+#include "executor/checkpoint/huggingface/import.hpp"
+#include "executor/checkpoint/huggingface/model_json.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/host/backend.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/executor/checkpoint/small_job.hpp"
+#include "unit/executor/checkpoint/written_model.hpp"
 
 using namespace rheo;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-
-/// A checkpoint of a GPT whose config says so.
-checkpoint write_gpt(temporary_folder const& run, gpt_shape shape)
-{
-    auto const model = gpt_model(shape);
-    auto const info = state_of(model);
-    host_backend backend{1};
-    resident_state state{info, backend};
-    std::vector<std::vector<rank_id>> holders(info.tensors.size(), {rank_id{0}});
-    initialise_layers(state, layer_id{0}, layer_id{static_cast<int>(model.layers.size())}, 3);
-    run_config config;
-    config.model = shape;
-    config.train.microbatch.tokens = shape.context;
-    checkpoint_writer writer{run.path};
-    writer.begin(take_part(state, deal_writing(info, holders), rank_id{0}, step_id{4}, generation_id{1}));
-    REQUIRE(writer.wait() == writer_state::ready);
-    writer.publish({step_id{4}, generation_id{1}, {rank_id{0}}, tensors_for_manifest(state), {{"seed", "1"}}, to_toml(config), "d", 1});
-    REQUIRE(writer.wait() == writer_state::published);
-    return checkpoint{run.path / "step-4"};
-}
 
 struct outcome {
     int exit_code;
@@ -68,7 +50,7 @@ TEST_CASE("huggingface: names and shapes match GPT2LMHeadModel")
         auto shape = small_job::shape;
         shape.tied = tied;
         shape.dropout_per_mille = 100;
-        auto const from = write_gpt(folder, shape);
+        auto const from = written_model::write(folder, shape);
         export_huggingface(from, folder.path / "a" / "b");
         safetensors_file const file{folder.path / "a" / "b" / "model.safetensors"};
         auto const has = [&](char const* name, std::vector<std::int64_t> const& extents) {
@@ -97,11 +79,16 @@ TEST_CASE("huggingface: names and shapes match GPT2LMHeadModel")
         CHECK(config["attn_pdrop"] == 0.1);
         CHECK(config["bos_token_id"].is_null());
         CHECK(config["eos_token_id"].is_null());
-        CHECK(parse_huggingface_config(config.dump(), "c") == shape);
+        CHECK(parse_huggingface_config(config.dump(), "c") == huggingface_model{.shape = shape});
 
         temporary_folder const run;
         auto const made = import_huggingface(folder.path / "a" / "b", run.path / "new");
-        CHECK(made == run.path / "new" / "step-0");
+        CHECK(made.checkpoint == run.path / "new" / "step-0");
+        CHECK(made.config == run.path / "new" / "config.toml");
+        auto const trained = read_config_file(made.config.string(), {}, find_schedule_or_name).config;
+        CHECK(trained.model == shape);
+        CHECK(trained.train.microbatch.tokens == shape.context);
+        CHECK(trained.run.folder == (run.path / "new").string());
         auto const found = find_newest_checkpoint(run.path / "new");
         REQUIRE(found.newest);
         CHECK(found.newest->manifest().fingerprint.empty());
@@ -125,7 +112,7 @@ TEST_CASE("huggingface: names and shapes match GPT2LMHeadModel")
 TEST_CASE("huggingface: imports weights without prefix, tied head")
 {
     temporary_folder const folder;
-    auto const from = write_gpt(folder, small_job::shape);
+    auto const from = written_model::write(folder, small_job::shape);
     export_huggingface(from, folder.path / "out");
     safetensors_file const file{folder.path / "out" / "model.safetensors"};
     std::vector<safetensors_entry> entries;
@@ -144,7 +131,7 @@ TEST_CASE("huggingface: imports weights without prefix, tied head")
     folder.write("in/config.json", folder.read("out/config.json"));
     folder.write("in/model.safetensors", format_safetensors(entries) + data);
     auto const made = import_huggingface(folder.path / "in", folder.path / "run");
-    CHECK(checkpoint{made}.read("wte.weight", tensor_role::parameter) == table);
+    CHECK(checkpoint{made.checkpoint}.read("wte.weight", tensor_role::parameter) == table);
 
     std::tie(entries, data) = before;
     table[5] += 1;
@@ -170,13 +157,15 @@ TEST_CASE("huggingface: imports weights without prefix, tied head")
 
 TEST_CASE("huggingface: config.json of another model is rejected")
 {
-    auto const good = nlohmann::json::parse(format_huggingface_config(small_job::shape));
+    auto const good = nlohmann::json::parse(format_huggingface_config({.shape = small_job::shape}));
     auto const refused = [&](char const* key, nlohmann::json const& value, std::string const& message) {
         auto bad = good;
         bad[key] = value;
         CHECK_THROWS_WITH(parse_huggingface_config(bad.dump(), "config.json"), ContainsSubstring("'config.json' ") && ContainsSubstring(message));
     };
-    refused("model_type", "llama", "only 'gpt2' can be taken");
+    refused("model_type", "bert", "is of the model type 'bert'; gpt2, llama, mistral can be taken");
+    refused("quantization_config", nlohmann::json::object(), "has a 'quantization_config'");
+    refused("vocab_size", (1 << 24) + 1, "'vocab_size' that is not a whole number from 2 to 16777216");
     refused("activation_function", "relu", "has another 'activation_function' than gelu_new");
     refused("n_inner", 33, "has another 'n_inner' than 32");
     refused("scale_attn_by_inverse_layer_idx", true, "computed otherwise");
@@ -192,7 +181,7 @@ TEST_CASE("huggingface: config.json of another model is rejected")
     for (auto const* key : {"n_inner", "layer_norm_epsilon", "scale_attn_weights", "tie_word_embeddings", "activation_function"}) {
         silent.erase(key);
     }
-    CHECK(parse_huggingface_config(silent.dump(), "c") == small_job::shape);
+    CHECK(parse_huggingface_config(silent.dump(), "c") == huggingface_model{.shape = small_job::shape});
 }
 
 TEST_CASE("huggingface: export and import commands round-trip")
@@ -200,7 +189,7 @@ TEST_CASE("huggingface: export and import commands round-trip")
     temporary_folder const folder;
     {
         temporary_folder const run;
-        auto const from = write_gpt(run, small_job::shape);
+        auto const from = written_model::write(run, small_job::shape);
         std::filesystem::copy(run.path, folder.path / "run", std::filesystem::copy_options::recursive);
     }
     auto result = rheo_program(folder, "export run weights");
@@ -211,7 +200,7 @@ TEST_CASE("huggingface: export and import commands round-trip")
     result = rheo_program(folder, "import weights again");
     CHECK(result.err.empty());
     CHECK(result.exit_code == 0);
-    CHECK_THAT(result.out, ContainsSubstring("again/step-0: step 0 with these weights"));
+    CHECK_THAT(result.out, ContainsSubstring("again/step-0: step 0 with these weights\nagain/config.toml: trains on from it"));
     result = rheo_program(folder, "import weights again");
     CHECK(result.exit_code == 4);
     CHECK(result.err == "rheo: 'again/step-0' is there already: an import begins a run folder of its own\n");
@@ -222,4 +211,11 @@ TEST_CASE("huggingface: export and import commands round-trip")
     CHECK(result.exit_code == 4);
     CHECK(result.err == "rheo: 'nowhere/config.json' cannot be opened: No such file or directory\n");
     CHECK(rheo_program(folder, "export run weights/config.json").exit_code == 5);
+    result = rheo_program(folder, "export run shards --dtype bf16 --shard-size 0.001");
+    CHECK(result.err.empty());
+    CHECK(std::filesystem::exists(folder.path / "shards" / "model.safetensors.index.json"));
+    CHECK(rheo_program(folder, "import shards fourth").exit_code == 0);
+    result = rheo_program(folder, "export run weights --dtype int8");
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, ContainsSubstring("--dtype"));
 }

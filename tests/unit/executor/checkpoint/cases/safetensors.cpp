@@ -81,9 +81,12 @@ TEST_CASE("safetensors: a file is read by its names")
     CHECK_THROWS_WITH(file.read(*file.find("b")), ContainsSubstring("now has"));
     CHECK_THROWS_WITH(safetensors_file{folder.path / "none"}, ContainsSubstring("none' cannot be opened: No such file"));
     CHECK_THROWS_WITH(safetensors_file{folder.path}, ContainsSubstring("Is a directory"));
-    auto const half = "{" + entry("a", "2", "0,4", "F16") + "}";
-    safetensors_file const other{folder.write("h.safetensors", with_length(half, half.size()) + "1234")};
-    CHECK_THROWS_WITH(other.read(*other.find("a")), ContainsSubstring("has 'a' in F16; only F32 can be read"));
+    auto const halves = "{" + entry("a", "2", "0,4", "F16") + "," + entry("b", "2", "4,8", "BF16") + "," + entry("c", "1", "8,16", "F64") + "}";
+    auto const stored = std::string{"\x00\x3c\x01\x80", 4} + std::string{"\x80\x3f\x20\xc1", 4} + std::string(8, '\0');
+    safetensors_file const other{folder.write("h.safetensors", with_length(halves, halves.size()) + stored)};
+    CHECK(other.read(*other.find("a")) == std::vector<float>{1, -0x1p-24F});
+    CHECK(other.read(*other.find("b")) == std::vector<float>{1, -10});
+    CHECK_THROWS_WITH(other.read(*other.find("c")), ContainsSubstring("has 'c' in F64; F32, F16 and BF16 can be read"));
 }
 
 TEST_CASE("safetensors: lengths that lie beyond the file")
