@@ -62,10 +62,10 @@ struct limit_check {
         }
     }
 
-    void operator()(std::string_view key, per_mille<int const> value, field_limits const& limits, std::string_view)
+    void operator()(std::string_view key, in_parts<int const> value, field_limits const& limits, std::string_view)
     {
         if (!fault && key.starts_with("model.") == model) {
-            judge(key, value.count / 1000.0, limits, "");
+            judge(key, value.count / value.parts, limits, "");
         }
     }
 
@@ -230,15 +230,20 @@ std::optional<invalid_key> check_family(run_config const& config)
     if (config.family == model_family::gpt2) {
         llama_config const none;
         for (auto const& [key, given] : {std::pair{"model.kv_heads", llama.kv_heads != none.kv_heads},
+                                         {"model.head_dim", llama.head_dim != none.head_dim},
                                          {"model.mlp_width", llama.mlp_width != none.mlp_width},
-                                         {"model.rope_base", llama.rope_base != none.rope_base}}) {
+                                         {"model.rope_base", llama.rope_base != none.rope_base},
+                                         {"model.rope_scaling", llama.scaling != none.scaling}}) {
             if (given) {
-                return invalid_key{key, fmt::format("{} is a llama's: it needs model.family = \"llama\"", key)};
+                return invalid_key{key, fmt::format("{} is a llama's: it needs model.family = \"llama\", or another but gpt2", key)};
             }
         }
         return std::nullopt;
     }
-    if (model.width / model.heads % 2 != 0) {
+    if (llama.head_dim % 2 != 0) {
+        return invalid_key{"model.head_dim", fmt::format("model.head_dim = {} must be even: a llama turns pairs of a head's columns", llama.head_dim)};
+    }
+    if (llama.head_dim == 0 && model.width / model.heads % 2 != 0) {
         return invalid_key{"model.width", fmt::format("model.width = {} must be an even multiple of model.heads = {}: a llama turns pairs of a head's columns",
                                                       model.width, model.heads)};
     }
@@ -247,6 +252,10 @@ std::optional<invalid_key> check_family(run_config const& config)
     }
     if (model.dropout_per_mille != 0) {
         return invalid_key{"model.dropout", "model.dropout must be 0: a llama has none"};
+    }
+    if (auto const wrong = error_of(llama.scaling); !wrong.empty()) {
+        return invalid_key{"model.rope_scaling",
+                           fmt::format("model.rope_scaling = \"{}\" {}: see model.rope_factor and the keys behind it", name_of(llama.scaling.kind), wrong)};
     }
     return std::nullopt;
 }
@@ -259,7 +268,7 @@ std::optional<invalid_key> check_model(run_config const& config)
         return fault;
     }
     auto const& model = config.model;
-    if (model.width % model.heads != 0) {
+    if (config.llama.head_dim == 0 && model.width % model.heads != 0) {
         return invalid_key{"model.width", fmt::format("model.width = {} must be a multiple of model.heads = {}", model.width, model.heads)};
     }
     if (config.train.microbatch.tokens > model.context) {
@@ -295,7 +304,12 @@ llama_shape llama_shape_of(run_config const& config)
             .blocks = s.blocks,
             .mlp_width = llama.mlp_width == 0 ? (8 * s.width / 3 + 15) / 16 * 16 : llama.mlp_width,
             .rope_base = llama.rope_base,
-            .tied = s.tied};
+            .tied = s.tied,
+            .head_dim = llama.head_dim,
+            .scaling = llama.scaling,
+            .norm_epsilon_e9 = s.norm_epsilon_e9,
+            .qkv_bias = config.family == model_family::qwen2,
+            .qk_norm = config.family == model_family::qwen3};
 }
 
 model_description running_model(run_config const& config) { return config.run.fuse ? fused(model_of(config)) : model_of(config); }

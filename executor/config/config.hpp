@@ -107,12 +107,16 @@ struct checkpoint_config {
 
 /// Most tokens that a vocabulary may have.
 inline constexpr int most_vocabulary = 1 << 24;
+/// Most that a norm adds to the mean square, in 1e-9.
+inline constexpr int most_epsilon_e9 = 1'000'000;
 
 /// What a model with a Llama's layers has besides the shape that all have.
 struct llama_config {
     int kv_heads = 0;   ///< heads of keys and values; 0: as many as heads
+    int head_dim = 0;   ///< 0: width / heads
     int mlp_width = 0;  ///< 0: 8/3 of the width, in whole sixteens
     int rope_base = 10000;
+    rope_scaling scaling{};
 
     friend bool operator==(llama_config const&, llama_config const&) = default;
 };

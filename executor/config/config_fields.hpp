@@ -24,13 +24,22 @@ struct field_limits {
 constexpr field_limits at_least(double least) { return {.least = least}; }
 constexpr field_limits between(double least, double most) { return {.least = least, .most = most}; }
 
-/// A fraction kept as an integer number of thousandths, so that it is the same everywhere.
+/// A fraction kept as an integer number of equal parts of one, so that it is the same everywhere.
 template <class Int>
-struct per_mille {
+struct in_parts {
     Int& count;
+    double parts;  ///< of one
 };
 template <class Int>
-per_mille(Int&) -> per_mille<Int>;  // which clang before 17 does not find by itself
+constexpr in_parts<Int> per_mille(Int& count)
+{
+    return {count, 1e3};
+}
+template <class Int>
+constexpr in_parts<Int> per_billion(Int& count)
+{
+    return {count, 1e9};
+}
 
 /// A quantity in the unit that its key names: this many of its own units.
 template <class Quantity>
@@ -73,13 +82,22 @@ void for_each_field(Config& c, Visit&& visit)
     visit("model.vocabulary", c.model.vocabulary, between(2, most_vocabulary), "Number of tokens. 256 for bytes.");
     visit("model.context", c.model.context, between(1, 1 << 20), "Longest sequence, in tokens.");
     visit("model.width", c.model.width, between(1, 1 << 16), "Columns between layers (hidden size).");
-    visit("model.heads", c.model.heads, between(1, 1 << 10), "Attention heads. Must divide the width.");
+    visit("model.heads", c.model.heads, between(1, 1 << 10), "Attention heads. Must divide the width where model.head_dim is 0.");
     visit("model.blocks", c.model.blocks, between(0, 1 << 10), "Transformer blocks between embedding and classifier.");
-    visit("model.dropout", per_mille{c.model.dropout_per_mille}, field_limits{0, 1, false, true}, "Dropout fraction, a multiple of 0.001.");
+    visit("model.dropout", per_mille(c.model.dropout_per_mille), field_limits{0, 1, false, true}, "Dropout fraction, a multiple of 0.001.");
     visit("model.tied", c.model.tied, field_limits{}, "Use the token table as the classifier's weight.");
-    visit("model.kv_heads", c.llama.kv_heads, between(0, 1 << 10), "Llama: heads of keys and values. 0 = as many as heads.");
-    visit("model.mlp_width", c.llama.mlp_width, between(0, 1 << 18), "Llama: width of the MLP. 0 = 8/3 of the width, rounded to 16.");
-    visit("model.rope_base", c.llama.rope_base, between(1, 1 << 30), "Llama: base of the rotary positions.");
+    visit("model.norm_epsilon", per_billion(c.model.norm_epsilon_e9), between(1e-9, 1e-3), "Added to the mean square by norms, a multiple of 1e-9.");
+    visit("model.kv_heads", c.llama.kv_heads, between(0, 1 << 10), "Not gpt2: heads of keys and values. 0 = as many as heads.");
+    visit("model.head_dim", c.llama.head_dim, between(0, 1 << 10), "Not gpt2: width of a head. 0 = width / heads.");
+    visit("model.mlp_width", c.llama.mlp_width, between(0, 1 << 18), "Not gpt2: width of the MLP. 0 = 8/3 of the width, rounded to 16.");
+    visit("model.rope_base", c.llama.rope_base, between(1, 1 << 30), "Not gpt2: base of the rotary positions (rope_theta).");
+    visit("model.rope_scaling", c.llama.scaling.kind, field_limits{}, "Not gpt2: rotary positions stretched by Hugging Face's rule of that name.");
+    visit("model.rope_factor", per_mille(c.llama.scaling.factor_per_mille), between(0, 1000), "linear, llama3: the factor, from 1 on, a multiple of 0.001.");
+    visit("model.rope_low_freq_factor", per_mille(c.llama.scaling.low_freq_factor_per_mille), between(0, 1000),
+          "llama3: pairs that turn less often within the original context are stretched.");
+    visit("model.rope_high_freq_factor", per_mille(c.llama.scaling.high_freq_factor_per_mille), between(0, 1000),
+          "llama3: those that turn more often are not.");
+    visit("model.rope_original_context", c.llama.scaling.original_context, between(0, 1 << 20), "llama3: tokens of the context before it was stretched.");
 
     visit("data.paths", c.data.paths, field_limits{}, "Files or folders. Empty = the newest C++ standard library headers.");
     visit("data.validation_fraction", c.data.validation_fraction, field_limits{0, 1, true, true}, "Fraction of the tokens, from the end, for validation.");

@@ -101,13 +101,13 @@ struct setting_assignment {
         return static_cast<T>(*value);
     }
 
-    void take(per_mille<int>& member) const
+    void take(in_parts<int>& member) const
     {
         double fraction = 0;
         take(fraction);
-        auto const count = fraction * 1000;
+        auto const count = fraction * member.parts;
         if (!(std::abs(count) <= 1e6) || std::abs(count - std::round(count)) > 1e-9) {
-            refuse_setting(from.place, fmt::format("{} must be a multiple of 0.001, not {}", from.key, fraction));
+            refuse_setting(from.place, fmt::format("{} must be a multiple of {}, not {}", from.key, 1 / member.parts, fraction));
         }
         member.count = static_cast<int>(std::round(count));
     }

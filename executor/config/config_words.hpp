@@ -10,10 +10,12 @@
 #include <string_view>
 #include <type_traits>
 
+#include "rheo/model/rope_scaling.hpp"
+
 namespace rheo::inline v0 {
 
 /// Hugging Face's model types. All but gpt2 have the layers of a Llama.
-enum class model_family : std::uint8_t { gpt2, llama, mistral };
+enum class model_family : std::uint8_t { gpt2, llama, mistral, qwen2, qwen3 };
 
 /// What stages store.
 enum class stored_numbers : std::uint8_t { float32, brain_float16 };
@@ -41,7 +43,9 @@ enum class transport_choice : std::uint8_t { automatic, mpi, nccl };
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> words_of{};
 template <>
-inline constexpr std::array<std::string_view, 3> words_of<model_family>{"gpt2", "llama", "mistral"};
+inline constexpr std::array<std::string_view, 5> words_of<model_family>{"gpt2", "llama", "mistral", "qwen2", "qwen3"};
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<rope_scaling_kind>{"none", "linear", "llama3"};
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<stored_numbers>{"fp32", "bf16"};
 template <>

@@ -47,7 +47,7 @@ std::string type_of()
         return "boolean";
     } else if constexpr (std::is_integral_v<T>) {
         return "integer";
-    } else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, per_mille<int const>> || is_in_unit<T>) {
+    } else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, in_parts<int const>> || is_in_unit<T>) {
         return "number";
     } else if constexpr (std::is_same_v<T, tensor_degrees>) {
         return "integer or list of integers";

@@ -84,7 +84,7 @@ std::string toml_value(in_unit<Quantity const> value)
     return toml_value(number_in_unit(value));
 }
 
-inline std::string toml_value(per_mille<int const> value) { return toml_value(value.count / 1000.0); }
+inline std::string toml_value(in_parts<int const> value) { return toml_value(value.count / value.parts); }
 
 /// "1000: 0.0001"
 inline std::string toml_value(rate_from entry) { return toml_value(fmt::format("{}: {}", entry.step, entry.rate)); }

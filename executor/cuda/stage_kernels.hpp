@@ -18,6 +18,7 @@
 #include "kernels/gelu/gelu.hpp"
 #include "kernels/layer_norm/layer_norm.hpp"
 #include "kernels/linear/linear.hpp"
+#include "kernels/qk_norm/qk_norm.hpp"
 #include "kernels/residual_add/residual_add.hpp"
 #include "kernels/residual_norm/residual_norm.hpp"
 #include "kernels/residual_rms_norm/residual_rms_norm.hpp"
@@ -138,6 +139,14 @@ public:
     void gelu_backward(gelu_backward_arguments<plain> const& a) const { cuda::gelu_backward<plain>(in_order(), a); }
     void swiglu_forward(swiglu_forward_arguments<plain> const& a) const { cuda::swiglu_forward<plain>(in_order(), a); }
     void swiglu_backward(swiglu_backward_arguments<plain> const& a) const { cuda::swiglu_backward<plain>(in_order(), a); }
+    void qk_norm_forward(qk_norm_forward_arguments<plain> const& a) const { cuda::qk_norm_forward<plain>(in_order(), a); }
+    void qk_norm_backward_input(qk_norm_backward_input_arguments<plain> const& a) const { cuda::qk_norm_backward_input<plain>(in_order(), a); }
+    void qk_norm_backward_weight(qk_norm_backward_weight_arguments<Policy> a) const
+    {
+        a.query_gradient = queue_->in_device(a.query_gradient);
+        a.key_gradient = queue_->in_device(a.key_gradient);
+        cuda::qk_norm_backward_weight<Policy>(in_order(), queue_->scratch(qk_norm_backward_weight_workspace_bytes(a.rows, a.heads, a.head_width)), a);
+    }
     void rope(rope_arguments<plain> const& a) const { cuda::rope<plain>(in_order(), a); }
 
     void attention_forward(attention_forward_arguments<plain> const& a) const

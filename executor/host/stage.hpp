@@ -14,6 +14,7 @@
 #include "kernels/gelu/gelu.hpp"
 #include "kernels/layer_norm/layer_norm.hpp"
 #include "kernels/linear/linear.hpp"
+#include "kernels/qk_norm/qk_norm.hpp"
 #include "kernels/residual_add/residual_add.hpp"
 #include "kernels/residual_norm/residual_norm.hpp"
 #include "kernels/residual_rms_norm/residual_rms_norm.hpp"
@@ -59,6 +60,9 @@ public:
     void linear_backward_bias(linear_backward_bias_arguments<Policy> const& a) const { host::linear_backward_bias(*pool_, a); }
     void gelu_forward(gelu_forward_arguments<> const& a) const { host::gelu_forward(*pool_, a); }
     void gelu_backward(gelu_backward_arguments<> const& a) const { host::gelu_backward(*pool_, a); }
+    void qk_norm_forward(qk_norm_forward_arguments<> const& a) const { host::qk_norm_forward(*pool_, a); }
+    void qk_norm_backward_input(qk_norm_backward_input_arguments<> const& a) const { host::qk_norm_backward_input(*pool_, a); }
+    void qk_norm_backward_weight(qk_norm_backward_weight_arguments<Policy> const& a) const { host::qk_norm_backward_weight(*pool_, a); }
     void rope(rope_arguments<> const& a) const { host::rope(*pool_, a); }
     void swiglu_forward(swiglu_forward_arguments<> const& a) const { host::swiglu_forward(*pool_, a); }
     void swiglu_backward(swiglu_backward_arguments<> const& a) const { host::swiglu_backward(*pool_, a); }

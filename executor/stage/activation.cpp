@@ -61,7 +61,7 @@ activation_layout::activation_layout(std::span<layer_description const> of, micr
         }
         for (std::size_t o = 0; o < all.ops(); ++o) {
             auto const& first = all.first().ops[o];
-            bool const each = first.own.kind == op_kind::attention;
+            bool const each = saves_by_head(first.own.kind);
             for (std::size_t j = 0; j < count && first.kind == shard_op_kind::operation; ++j) {
                 here.saved[j][o] = j > 0 && !each
                                        ? here.saved[0][o]

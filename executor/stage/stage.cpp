@@ -92,10 +92,10 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
 /// The table by which a rope turns.
 void stage::make_turns(op const& rope)
 {
-    auto const [entry, is_new] = turns_.try_emplace({head_width(rope), rope.rope_base}, backend_->own());
+    auto const [entry, is_new] = turns_.try_emplace(turns_key(rope), backend_->own());
     if (is_new) {
         std::vector<float> table(static_cast<std::size_t>(shape_.tokens * head_width(rope)));
-        fill_rope_table(shape_.tokens, head_width(rope), rope.rope_base, table.data());
+        fill_rope_table(shape_.tokens, head_width(rope), rope.rope_base, table.data(), rope.scaling);
         entry->second.resize(table.size());
         backend_->copy(entry->second.data(), table.data(), table.size() * sizeof(float));
         backend_->wait();

@@ -5,6 +5,7 @@
 // interprets the layers' operation lists and knows nothing of pipelines, messages or recovery. Matrices at its ends are of the
 // backend's storage type, in its own memory; what a call has begun is done when the backend is idle.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -160,9 +161,16 @@ protected:
     std::vector<std::vector<std::vector<used_parameters>>> parameters_;  ///< layer, shard, operation
     std::vector<use_id> uses_;
     std::vector<use_id> loss_uses_;
-    array<std::byte> gradients_;                            ///< of the slots of one layer at a time
-    array<std::byte> boundaries_[2];                        ///< between two layers of the stage
-    std::map<std::pair<int, int>, array<float>> turns_;     ///< head width, base -> table of a rope
+    array<std::byte> gradients_;      ///< of the slots of one layer at a time
+    array<std::byte> boundaries_[2];  ///< between two layers of the stage
+    using rope_key = std::array<int, 7>;
+    static constexpr rope_key turns_key(op const& o)
+    {
+        auto const& s = o.scaling;
+        return {head_width(o),     o.rope_base, static_cast<int>(s.kind), s.factor_per_mille, s.low_freq_factor_per_mille, s.high_freq_factor_per_mille,
+                s.original_context};
+    }
+    std::map<rope_key, array<float>> turns_;                ///< table of a rope
     std::vector<std::vector<std::size_t>> recomputed_ops_;  ///< layer -> its operations that wrote what it drops
     std::vector<use_id> adding_;                            ///< what the backward at hand has added to since its last exchange
     loss_sum counted_already_;                              ///< by the forward that is recomputed

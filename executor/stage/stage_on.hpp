@@ -265,6 +265,9 @@ private:
     void linear_input(std::size_t j, std::size_t index, weight_order order);
     void linear_weights(std::size_t j, std::size_t index, weight_order order, std::function<bool(use_id)> const& adds);
     void rope(op const& o, storage const* from, storage* to, bool back);
+    void qk_norm_forward(std::size_t j, std::size_t index);
+    void qk_norm_input(std::size_t j, std::size_t index);
+    void qk_norm_weights(std::size_t j, std::size_t index, std::function<bool(use_id)> const& adds);
     template <class Part>
     void share_parts(Part const& part_of);
     template <class T>

@@ -168,6 +168,7 @@ void stage_on<Kernels>::pass::weight_gradient_of(std::size_t j, std::size_t inde
     case op_kind::residual_norm: norm_weights(j, index, adds); break;
     case op_kind::rms_norm:
     case op_kind::residual_rms_norm: rms_weights(j, index, adds); break;
+    case op_kind::qk_norm: qk_norm_weights(j, index, adds); break;
     case op_kind::linear:
     case op_kind::linear_gelu: linear_weights(j, index, weight_order::in_out, adds); break;
     case op_kind::unembed: linear_weights(j, index, weight_order::out_in, adds); break;
@@ -230,6 +231,7 @@ void stage_on<Kernels>::pass::input_gradient_of(std::size_t j, std::size_t index
     case op_kind::rms_norm:
     case op_kind::residual_norm:
     case op_kind::residual_rms_norm: return norm_input_gradient(j, index);
+    case op_kind::qk_norm: qk_norm_input(j, index); break;
     case op_kind::rope: rope(o, gradient_of(j, o.z[0]), gradient_of(j, o.x[0]), true); break;
     case op_kind::swiglu:
         by.swiglu_backward({.rows = rows(),

@@ -53,6 +53,7 @@ void stage_on<Kernels>::pass::operate(std::size_t j, std::size_t index, std::spa
     case op_kind::rms_norm:
     case op_kind::residual_norm:
     case op_kind::residual_rms_norm: norm_forward(j, index); break;
+    case op_kind::qk_norm: qk_norm_forward(j, index); break;
     case op_kind::rope: rope(o, slot(j, o.x[0]), slot(j, o.z[0]), false); break;
     case op_kind::swiglu: by.swiglu_forward({.rows = rows(), .width = o.out_width, .input = slot(j, o.x[0]), .output = slot(j, o.z[0])}); break;
     case op_kind::residual_add:
@@ -159,7 +160,7 @@ void stage_on<Kernels>::pass::rope(op const& o, storage const* from, storage* to
              .turned = o.heads + kept,
              .kept = kept,
              .head_width = head_width(o),
-             .table = self.turns_.at({head_width(o), o.rope_base}).data(),
+             .table = self.turns_.at(turns_key(o)).data(),
              .input = from,
              .output = to,
              .back = back});

@@ -38,6 +38,7 @@ void stage_on<Kernels>::pass::norm_forward(std::size_t j, std::size_t index)
     case op_kind::layer_norm:
         by.layer_norm_forward({.rows = at.rows,
                                .width = at.width,
+                               .epsilon = epsilon_of(o),
                                .input = strip_of(j, o.x[0]),
                                .gamma = at.gamma,
                                .beta = at.beta,
@@ -46,12 +47,18 @@ void stage_on<Kernels>::pass::norm_forward(std::size_t j, std::size_t index)
                                .rstd = at.rstd});
         break;
     case op_kind::rms_norm:
-        by.rms_norm_forward(
-            {.rows = at.rows, .width = at.width, .input = strip_of(j, o.x[0]), .gamma = at.gamma, .output = strip_of(j, o.z[0]), .rstd = at.mean});
+        by.rms_norm_forward({.rows = at.rows,
+                             .width = at.width,
+                             .epsilon = epsilon_of(o),
+                             .input = strip_of(j, o.x[0]),
+                             .gamma = at.gamma,
+                             .output = strip_of(j, o.z[0]),
+                             .rstd = at.mean});
         break;
     case op_kind::residual_rms_norm:
         by.residual_rms_norm_forward({.rows = at.rows,
                                       .width = at.width,
+                                      .epsilon = epsilon_of(o),
                                       .stream = strip_of(j, o.x[0]),
                                       .branch = strip_of(j, o.x[1]),
                                       .drop = drop(o, first),
@@ -63,6 +70,7 @@ void stage_on<Kernels>::pass::norm_forward(std::size_t j, std::size_t index)
     case op_kind::residual_norm:
         by.residual_norm_forward({.rows = at.rows,
                                   .width = at.width,
+                                  .epsilon = epsilon_of(o),
                                   .stream = strip_of(j, o.x[0]),
                                   .branch = strip_of(j, o.x[1]),
                                   .drop = drop(o, first),

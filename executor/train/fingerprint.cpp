@@ -65,6 +65,16 @@ std::string operations_of(model_description const& model)
                 mix(o.kv_heads);
                 mix(o.rope_base);
             }
+            if (o.scaling != rope_scaling{}) {
+                auto const& s = o.scaling;
+                for (auto const value :
+                     {static_cast<int>(s.kind), s.factor_per_mille, s.low_freq_factor_per_mille, s.high_freq_factor_per_mille, s.original_context}) {
+                    mix(value);
+                }
+            }
+            if (o.epsilon_e9 != op{}.epsilon_e9) {
+                mix(o.epsilon_e9);
+            }
         }
     }
     return fmt::format("{} layers, {:016x}{}", model.layers.size(), hash, grid_of(model) > 1 ? fmt::format(" on a grid of {} shards", grid_of(model)) : "");

@@ -59,6 +59,11 @@ constexpr void add_backward(launch_list& list, op const& o)
         list.push_back("attention: queries");
         list.push_back("attention: keys and values");
         break;
+    case op_kind::qk_norm:
+        list.push_back("sums over the rows and heads of q");
+        list.push_back("sums over the rows and heads of k");
+        list.push_back("norm of the heads");
+        break;
     case op_kind::layer_norm:
     case op_kind::rms_norm:
     case op_kind::residual_norm:

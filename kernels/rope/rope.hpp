@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/stream.hpp"
+#include "rheo/model/rope_scaling.hpp"
 #include "rheo/tensor/dtype.hpp"
 #include "rheo/units/expects.hpp"
 
@@ -57,8 +58,8 @@ void rope(rope_arguments<Policy> const& a)
 }  // namespace definition
 
 /// Fills the table of the first `positions` positions, [positions, 2, head_width / 2]. Each value is within 6e-8 of the exact one up to
-/// a million positions. @pre head_width is even, base >= 1
-void fill_rope_table(std::int64_t positions, std::int64_t head_width, double base, float* table);
+/// a million positions. @pre head_width is even, base >= 1, error_of(scaling) is empty
+void fill_rope_table(std::int64_t positions, std::int64_t head_width, double base, float* table, rope_scaling const& scaling = {});
 
 class tile_pool;
 

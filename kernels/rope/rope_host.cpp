@@ -51,16 +51,18 @@ turned turn_by(double turns)
 
 }  // namespace
 
-void fill_rope_table(std::int64_t positions, std::int64_t head_width, double base, float* table)
+void fill_rope_table(std::int64_t positions, std::int64_t head_width, double base, float* table, rope_scaling const& scaling)
 {
     expects(head_width > 0 && head_width % 2 == 0, "the width of a head that is turned is even");
     expects(base >= 1, "the base of the rotary embedding is at least 1");
+    expects(error_of(scaling).empty(), "the scaling of the rotary embedding has the factors of its kind");
     double const root = root_of_base(base, head_width);
     std::int64_t const half = head_width / 2;
     double turns_per_position = 0.15915494309189533577;  // 1 / (2 pi): element 0 turns by one radian
     for (std::int64_t i = 0; i < half; ++i, turns_per_position *= root) {
+        double const scaled = scaled_turns(scaling, turns_per_position);
         for (std::int64_t p = 0; p < positions; ++p) {
-            double const turns = static_cast<double>(p) * turns_per_position;
+            double const turns = static_cast<double>(p) * scaled;
             auto const t = turn_by(turns - std::floor(turns + 0.5));
             table[p * head_width + i] = static_cast<float>(t.cosine);
             table[p * head_width + half + i] = static_cast<float>(t.sine);

@@ -128,7 +128,7 @@ std::string config_of_model(run_config const& config)
 std::string config_to_train(run_config const& config, fs::path const& from, fs::path const& run_folder)
 {
     return fmt::format(
-        "# {} of '{}', to be trained on: rheo train {}\n"
+        "# {} of {}, to be trained on: rheo train {}\n"
         "schema = 1\n\n{}\n"
         "[data]\n"
         "paths = []                        # token files (.bin) of the model's own tokenizer. Empty = the C++ standard library headers, byte by byte.\n\n"
@@ -139,8 +139,8 @@ std::string config_to_train(run_config const& config, fs::path const& from, fs::
         "final_learning_rate = 2e-6\n\n"
         "[run]\n"
         "folder = {}\n",
-        name_of(config.family), from.string(), (run_folder / "config.toml").string(), model_table(config), config.train.microbatch.tokens,
-        toml_value(run_folder.string()));
+        name_of(config.family), toml_value(from.string()), toml_value((run_folder / "config.toml").string()), model_table(config),
+        config.train.microbatch.tokens, toml_value(run_folder.string()));
 }
 
 void check_free(fs::path const& path)

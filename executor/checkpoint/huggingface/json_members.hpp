@@ -3,8 +3,9 @@
 
 // Members of a config.json that may be left out, and those that must have one value because anything else is another computation.
 
+#include <cmath>
+#include <cstdint>
 #include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,17 @@ void must_be(nlohmann::json const& object, char const* key, Value const& value)
     if (optional_member(object, key, value) != value) {
         throw json_error{fmt::format("has another '{}' than {}; such a model is computed otherwise", key, value)};
     }
+}
+
+/// A fraction in equal parts of one, 1e-9 or 1e-3 for example; it must be a whole number of them within limits. @throws json_error
+inline int parts_member(nlohmann::json const& object, char const* key, double otherwise, double parts, int least, int most)
+{
+    auto const value = optional_member(object, key, otherwise);
+    auto const count = std::round(value * parts);
+    if (!(count >= least && count <= most) || std::abs(value * parts - count) > 1e-6) {
+        throw json_error{fmt::format("has {} {}; here it is a multiple of {} from {} to {}", key, value, 1 / parts, least / parts, most / parts)};
+    }
+    return static_cast<int>(count);
 }
 
 /// A whole number within limits. @throws json_error

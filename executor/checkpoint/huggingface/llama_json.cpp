@@ -15,10 +15,44 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr double norm_epsilon = 1e-5;  ///< of the norm's definition
+constexpr int most_factor = 1'000'000;  ///< in thousandths
 
-/// Which rotary positions, from members of today's files (`rope_parameters`) or of older ones (`rope_theta`, `rope_scaling`).
-int rope_base_of(json const& config)
+struct rotary_positions {
+    int base;
+    rope_scaling scaling;
+};
+
+rope_scaling scaling_of(json const& given)
+{
+    if (!given.is_object()) {
+        throw json_error{"has rotary positions that are no object with a 'rope_type'"};
+    }
+    auto const kind = optional_member(given, "rope_type", optional_member(given, "type", std::string{"default"}));
+    auto const factor = [&](char const* key) {
+        if (!given.contains(key)) {
+            throw json_error{fmt::format("has rotary positions of the type '{}' without '{}'", kind, key)};
+        }
+        return parts_member(given, key, 0, 1e3, 1, most_factor);
+    };
+    if (kind == "default") {
+        return {};
+    }
+    rope_scaling scaling{.factor_per_mille = kind == "linear" || kind == "llama3" ? factor("factor") : 0};
+    if (kind == "linear") {
+        scaling.kind = rope_scaling_kind::linear;
+    } else if (kind == "llama3") {
+        scaling.kind = rope_scaling_kind::llama3;
+        scaling.low_freq_factor_per_mille = factor("low_freq_factor");
+        scaling.high_freq_factor_per_mille = factor("high_freq_factor");
+        scaling.original_context = number_member(given, "original_max_position_embeddings", 1, 1 << 20);
+    } else {
+        throw json_error{fmt::format("has rotary positions of the type '{}'; default, linear and llama3 can be taken", kind)};
+    }
+    return scaling;
+}
+
+/// From members of today's files (`rope_parameters`) or of older ones (`rope_theta`, `rope_scaling`).
+rotary_positions rotary_positions_of(json const& config)
 {
     auto const found = config.find("rope_parameters");
     bool const nested = found != config.end() && found->is_object();
@@ -27,22 +61,39 @@ int rope_base_of(json const& config)
         throw json_error{fmt::format("has rope_theta {}; here it is a whole number from 1 to 2^30", base)};
     }
     auto const scaling = nested ? found : config.find("rope_scaling");
-    if (scaling != config.end() && !scaling->is_null()) {
-        if (!scaling->is_object()) {
-            throw json_error{"has rotary positions that are no object with a 'rope_type'"};
-        }
-        auto const kind = optional_member(*scaling, "rope_type", optional_member(*scaling, "type", std::string{"default"}));
-        if (kind != "default") {
-            throw json_error{fmt::format("has rotary positions of the type '{}'; here they are not scaled", kind)};
-        }
+    return {static_cast<int>(base), scaling == config.end() || scaling->is_null() ? rope_scaling{} : scaling_of(*scaling)};
+}
+
+nlohmann::ordered_json scaling_member(rope_scaling const& s)
+{
+    auto const factor = [](int per_mille) { return per_mille / 1000.0; };
+    switch (s.kind) {
+    case rope_scaling_kind::none: break;
+    case rope_scaling_kind::linear: return {{"rope_type", "linear"}, {"factor", factor(s.factor_per_mille)}};
+    case rope_scaling_kind::llama3:
+        return {{"rope_type", "llama3"},
+                {"factor", factor(s.factor_per_mille)},
+                {"low_freq_factor", factor(s.low_freq_factor_per_mille)},
+                {"high_freq_factor", factor(s.high_freq_factor_per_mille)},
+                {"original_max_position_embeddings", s.original_context}};
     }
-    return static_cast<int>(base);
+    return nullptr;
+}
+
+std::string_view class_of(model_family family)
+{
+    switch (family) {
+    case model_family::mistral: return "MistralForCausalLM";
+    case model_family::qwen2: return "Qwen2ForCausalLM";
+    case model_family::qwen3: return "Qwen3ForCausalLM";
+    default: return "LlamaForCausalLM";
+    }
 }
 
 /// A window as long as the longest sequence cuts nothing off.
 void check_window(json const& config, model_family family, int context)
 {
-    bool slides = family == model_family::mistral;
+    bool slides = family == model_family::mistral || optional_member(config, "use_sliding_window", false);
     if (auto const layers = config.find("layer_types"); layers != config.end() && !layers->is_null()) {
         if (!layers->is_array()) {
             throw json_error{"has 'layer_types' that are no list"};
@@ -78,20 +129,24 @@ huggingface_model read_llama(json const& config, model_family family)
                                       .heads = number_member(config, "num_attention_heads", 1, 1 << 10),
                                       .blocks = number_member(config, "num_hidden_layers", 0, 1 << 10),
                                       .dropout_per_mille = 0,
-                                      .tied = optional_member(config, "tie_word_embeddings", false)},
+                                      .tied = optional_member(config, "tie_word_embeddings", false),
+                                      .norm_epsilon_e9 = parts_member(config, "rms_norm_eps", 1e-6, 1e9, 1, most_epsilon_e9)},
                             .llama = {}};
     auto const& shape = model.shape;
     auto const keys = config.find("num_key_value_heads");
-    bool const as_many = keys == config.end() || keys->is_null();
-    model.llama.kv_heads = as_many ? (family == model_family::mistral ? 8 : shape.heads) : number_member(config, "num_key_value_heads", 1, 1 << 10);
+    bool const given = keys != config.end() && !keys->is_null();
+    int const usual = family == model_family::llama ? shape.heads : family == model_family::mistral ? 8 : 32;  // of the class
+    model.llama.kv_heads = given ? number_member(config, "num_key_value_heads", 1, 1 << 10) : usual;
     model.llama.mlp_width = number_member(config, "intermediate_size", 1, 1 << 18);
-    model.llama.rope_base = rope_base_of(config);
-    if (auto const head = optional_member(config, "head_dim", std::int64_t{shape.width / shape.heads}); head * shape.heads != shape.width) {
-        throw json_error{fmt::format("has head_dim {}; here it is hidden_size / num_attention_heads", head)};
+    auto const head = config.find("head_dim");
+    bool const has_width = head != config.end() && !head->is_null();
+    if (has_width || family == model_family::qwen3) {
+        auto const width = has_width ? number_member(config, "head_dim", 1, 1 << 10) : 128;
+        model.llama.head_dim = width * shape.heads == shape.width ? 0 : width;
     }
-    if (auto const epsilon = optional_member(config, "rms_norm_eps", 1e-6); std::abs(epsilon - norm_epsilon) > 1e-12) {
-        throw json_error{fmt::format("has rms_norm_eps {}; here it is {}", epsilon, norm_epsilon)};
-    }
+    auto const [base, scaling] = rotary_positions_of(config);
+    model.llama.rope_base = base;
+    model.llama.scaling = scaling;
     check_window(config, family, shape.context);
     return model;
 }
@@ -100,7 +155,7 @@ nlohmann::ordered_json llama_members(huggingface_model const& model)
 {
     auto const& s = model.shape;
     auto const whole = llama_shape_of(config_of(model));
-    nlohmann::ordered_json members{{"architectures", {model.family == model_family::mistral ? "MistralForCausalLM" : "LlamaForCausalLM"}},
+    nlohmann::ordered_json members{{"architectures", {class_of(model.family)}},
                                    {"model_type", name_of(model.family)},
                                    {"hidden_act", "silu"},
                                    {"vocab_size", s.vocabulary},
@@ -110,16 +165,16 @@ nlohmann::ordered_json llama_members(huggingface_model const& model)
                                    {"num_hidden_layers", s.blocks},
                                    {"num_attention_heads", s.heads},
                                    {"num_key_value_heads", whole.kv_heads},
-                                   {"head_dim", s.width / s.heads},
-                                   {"rms_norm_eps", norm_epsilon},
+                                   {"head_dim", head_dim_of(whole)},
+                                   {"rms_norm_eps", s.norm_epsilon_e9 / 1e9},
                                    {"rope_theta", static_cast<double>(whole.rope_base)},
-                                   {"rope_scaling", nullptr},
+                                   {"rope_scaling", scaling_member(whole.scaling)},
                                    {"attention_dropout", 0.0}};
-    if (model.family == model_family::mistral) {
-        members["sliding_window"] = nullptr;
-    } else {
-        members["attention_bias"] = false;
-        members["mlp_bias"] = false;
+    switch (model.family) {
+    case model_family::mistral: members["sliding_window"] = nullptr; break;
+    case model_family::qwen3: members["attention_bias"] = false; [[fallthrough]];
+    case model_family::qwen2: members["use_sliding_window"] = false; break;
+    default: members["attention_bias"] = false; members["mlp_bias"] = false;
     }
     return members;
 }

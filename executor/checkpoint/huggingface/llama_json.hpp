@@ -1,7 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// config.json of the families that have a Llama's layers: Llama 2 and 3, and Mistral where its window is no shorter than its context.
+// config.json of the families that have a Llama's layers: Llama 2 and 3, Qwen2 and 3, and Mistral where its window is no
+// shorter than its context.
 
 #include <nlohmann/json.hpp>
 

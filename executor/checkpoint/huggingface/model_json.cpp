@@ -19,8 +19,6 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr double norm_epsilon = 1e-5;  ///< of the layer norm's definition
-
 int dropout_of(json const& config)
 {
     std::optional<double> common;
@@ -48,9 +46,7 @@ huggingface_model read_gpt2(json const& config)
     must_be(config, "scale_attn_by_inverse_layer_idx", false);
     must_be(config, "add_cross_attention", false);
     must_be(config, "n_inner", std::int64_t{4} * shape.width);
-    if (auto const epsilon = optional_member(config, "layer_norm_epsilon", norm_epsilon); std::abs(epsilon - norm_epsilon) > 1e-12) {
-        throw json_error{fmt::format("has layer_norm_epsilon {}; here it is {}", epsilon, norm_epsilon)};
-    }
+    shape.norm_epsilon_e9 = parts_member(config, "layer_norm_epsilon", 1e-5, 1e9, 1, most_epsilon_e9);
     shape.dropout_per_mille = dropout_of(config);
     return {.family = model_family::gpt2, .shape = shape, .llama = {}};
 }
@@ -68,7 +64,7 @@ nlohmann::ordered_json gpt2_members(gpt_shape const& s)
             {"n_head", s.heads},
             {"n_layer", s.blocks},
             {"n_inner", nullptr},
-            {"layer_norm_epsilon", norm_epsilon},
+            {"layer_norm_epsilon", s.norm_epsilon_e9 / 1e9},
             {"attn_pdrop", dropout},
             {"embd_pdrop", dropout},
             {"resid_pdrop", dropout},

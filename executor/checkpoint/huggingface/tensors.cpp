@@ -22,7 +22,7 @@ struct column_group {
 std::vector<column_group> groups_of(std::string_view name, std::int64_t columns, run_config const& config)
 {
     auto const shape = llama_shape_of(config);
-    std::int64_t const head = shape.width / shape.heads;
+    std::int64_t const head = head_dim_of(shape);
     if (name == "self_attn.qkv_proj") {
         return {{"self_attn.q_proj", head * shape.heads}, {"self_attn.k_proj", head * shape.kv_heads}, {"self_attn.v_proj", head * shape.kv_heads}};
     }

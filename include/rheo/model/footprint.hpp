@@ -88,13 +88,13 @@ constexpr bytes slot_bytes(layer_shards const& layer, int slot, microbatch_shape
     return sum;
 }
 
-/// Bytes of what an operation of a layer's shards saves beside the slots: attention for each shard's heads, row-wise operations and the loss for all rows.
+/// Bytes of what an operation of a layer's shards saves beside the slots: what is of heads for each shard's own, row-wise operations and the loss for all rows.
 template <class OnlyWhenCalled = void>
 constexpr bytes saved_bytes(layer_shards const& layer, std::size_t index, microbatch_shape shape, dtype_policy const& policy = fp32)
 {
     bytes sum;
     if (layer.first().ops[index].kind == shard_op_kind::operation) {
-        for (std::size_t j = 0; j < (layer.first().ops[index].own.kind == op_kind::attention ? layer.shards.size() : 1); ++j) {
+        for (std::size_t j = 0; j < (saves_by_head(layer.first().ops[index].own.kind) ? layer.shards.size() : 1); ++j) {
             sum += saved_bytes(layer.shards[j].ops[index].own, shape, policy);
         }
     }

@@ -29,6 +29,7 @@ constexpr bool fuses(op const& first, op const& second, op& joined)
         joined.kind = layer ? op_kind::residual_norm : op_kind::residual_rms_norm;
         joined.z = {first.z[0], second.z[0]};
         joined.parameters = second.parameters;
+        joined.epsilon_e9 = second.epsilon_e9;
         return true;
     }
     return false;

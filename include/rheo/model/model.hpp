@@ -225,6 +225,7 @@ constexpr model_description gpt_model(gpt_shape shape)
             "a GPT's vocabulary, context, width and heads must be positive");
     expects(shape.width % shape.heads == 0, "a GPT's width must be a multiple of its number of heads");
     expects(shape.dropout_per_mille >= 0 && shape.dropout_per_mille < 1000, "dropout must be at least 0 and below 1");
+    expects(shape.norm_epsilon_e9 > 0, "a GPT's epsilon of the norms must be above 0");
     model_description result;
     detail::append(result, embedding_layer(shape));
     for (int i = 0; i < shape.blocks; ++i) {
@@ -240,9 +241,12 @@ constexpr model_description llama_model(llama_shape shape)
 {
     expects(shape.vocabulary > 0 && shape.context > 0 && shape.width > 0 && shape.heads > 0 && shape.blocks >= 0 && shape.mlp_width > 0,
             "a Llama's vocabulary, context, width, heads and width of the MLP must be positive");
-    expects(shape.width % shape.heads == 0 && shape.width / shape.heads % 2 == 0, "a Llama's width must be an even multiple of its number of heads");
+    expects(shape.head_dim >= 0 && (shape.head_dim != 0 || shape.width % shape.heads == 0) && head_dim_of(shape) > 0 && head_dim_of(shape) % 2 == 0,
+            "a Llama's heads must be an even number wide, by default its width divided by its number of heads");
     expects(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, "a Llama's heads of keys and values must divide its heads");
     expects(shape.rope_base >= 1, "a Llama's base of the rotary embedding must be at least 1");
+    expects(error_of(shape.scaling).empty(), "a Llama's scaling of the rotary embedding must have the factors of its kind");
+    expects(shape.norm_epsilon_e9 > 0, "a Llama's epsilon of the norms must be above 0");
     model_description result;
     detail::append(result, llama_embedding_layer(shape));
     for (int i = 0; i < shape.blocks; ++i) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "rheo/model/rope_scaling.hpp"
 #include "rheo/tensor/shape.hpp"
 #include "rheo/topology/tagged_index.hpp"
 #include "rheo/units/units.hpp"
@@ -33,6 +34,7 @@ enum class op_kind : std::uint8_t {
     rope,               ///< x[0] (q, k, v side by side) -> z[0], which may be x[0]: queries and keys turned by their positions
     swiglu,             ///< x[0] (gate and value side by side) -> z[0]
     residual_rms_norm,  ///< fused: x[0] + dropout(x[1]) -> z[0], its norm -> z[1]
+    qk_norm,            ///< x[0] (q, k, v side by side) -> z[0]: each head of q and of k normed by its root mean square, v as it is
 };
 
 inline constexpr int no_slot = -1;
@@ -48,8 +50,10 @@ struct op {
     int out_width = 0;
     int heads = 0;
     int dropout_per_mille = 0;
-    int kv_heads = 0;   ///< of keys and values; 0: as many as heads
-    int rope_base = 0;  ///< of a rope: its slowest pair turns by almost 1 / rope_base a position
+    int kv_heads = 0;         ///< of keys and values; 0: as many as heads
+    int rope_base = 0;        ///< of a rope: its slowest pair turns by almost 1 / rope_base a position
+    rope_scaling scaling{};   ///< of a rope
+    int epsilon_e9 = 10'000;  ///< of a norm, in 1e-9: added to the mean square
 
     friend constexpr bool operator==(op const&, op const&) = default;
 };
@@ -57,16 +61,23 @@ struct op {
 /// The operation's name: that of its kernel folder, except that unembed is a linear with W transposed.
 constexpr std::string_view name_of(op_kind kind)
 {
-    constexpr std::string_view names[] = {"embedding",     "layer_norm", "linear",        "gelu",        "attention",
-                                          "residual_add",  "unembed",    "cross_entropy", "linear_gelu", "residual_norm",
-                                          "loss_gradient", "rms_norm",   "rope",          "swiglu",      "residual_rms_norm"};
+    constexpr std::string_view names[] = {"embedding",         "layer_norm",  "linear",        "gelu",          "attention", "residual_add", "unembed",
+                                          "cross_entropy",     "linear_gelu", "residual_norm", "loss_gradient", "rms_norm",  "rope",         "swiglu",
+                                          "residual_rms_norm", "qk_norm"};
     return names[static_cast<std::size_t>(kind)];
 }
 
 /// True when the operation writes its result over what it reads, forward, and backward the gradient likewise.
 constexpr bool is_in_place(op const& o) { return o.x[0] != no_slot && o.x[0] == o.z[0]; }
 
-/// How wide the heads of a rope or an attention are.
+/// What a norm adds to the mean square. 10'000 / 1e9 is the double 1e-5.
+constexpr double epsilon_of(op const& o) { return o.epsilon_e9 / 1e9; }
+static_assert(op{}.epsilon_e9 / 1e9 == 1e-5);
+
+/// True when what the operation saves is of each head, and so each shard's own.
+constexpr bool saves_by_head(op_kind kind) { return kind == op_kind::attention || kind == op_kind::qk_norm; }
+
+/// How wide the heads of a rope, an attention or a norm of queries and keys are.
 constexpr int head_width(op const& o) { return o.in_width / (o.heads + 2 * (o.kv_heads == 0 ? o.heads : o.kv_heads)); }
 
 /// Elements that an operation keeps for its backward beside the slots, by the type that a dtype policy gives them.
@@ -85,6 +96,7 @@ constexpr saved_elements saved_by(op const& o, microbatch_shape shape)
     case op_kind::residual_norm: return {2 * rows(shape)};  // mean and 1/deviation of each row
     case op_kind::attention:                                // log-sum-exp of each query; gradients of keys and values from later slices
         return {o.heads * rows(shape), shape.slices > 1 ? (o.in_width - o.out_width) * rows(shape) : 0};
+    case op_kind::qk_norm: return {(o.heads + (o.kv_heads == 0 ? o.heads : o.kv_heads)) * rows(shape)};  // 1/root of each head of q and k and row
     case op_kind::rms_norm:
     case op_kind::residual_rms_norm:                    // 1/root of the mean square of each row
     case op_kind::cross_entropy: return {rows(shape)};  // log-sum-exp of each row

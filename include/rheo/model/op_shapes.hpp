@@ -34,7 +34,7 @@ struct op_shapes {
 /// The heads of keys and values.
 constexpr int kv_heads_of(op const& o) { return o.kv_heads == 0 ? o.heads : o.kv_heads; }
 
-/// @pre of an attention: heads >= 1
+/// @pre of an attention or a norm of queries and keys: heads >= 1
 constexpr op_shapes shapes_of(op const& o)
 {
     auto const in = std::int64_t{o.in_width};
@@ -50,6 +50,8 @@ constexpr op_shapes shapes_of(op const& o)
     case op_kind::unembed: return {.x = {in, -1}, .z = {out, -1}, .parameters = {{{required, {out, in}}, {}}}};
     case op_kind::gelu:
     case op_kind::rope: return {.x = {in, -1}, .z = {out, -1}, .in_width = out};
+    case op_kind::qk_norm:
+        return {.x = {in, -1}, .z = {out, -1}, .parameters = {{{required, {1, head_width(o)}}, {required, {1, head_width(o)}}}}, .in_width = out};
     case op_kind::swiglu: return {.x = {in, -1}, .z = {out, -1}, .in_width = 2 * out};
     case op_kind::attention: return {.x = {in, -1}, .z = {out, -1}, .in_width = out + 2 * (out / o.heads) * kv_heads_of(o)};
     case op_kind::residual_add: return {.x = {in, in}, .z = {out, -1}, .in_width = out};

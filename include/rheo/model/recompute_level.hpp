@@ -50,6 +50,7 @@ constexpr bool is_cheap(Ops const& ops, int slot, microbatch_shape shape, dtype_
             switch (own_op(o).kind) {
             case op_kind::layer_norm:
             case op_kind::rms_norm:
+            case op_kind::qk_norm:
             case op_kind::residual_add:
             case op_kind::residual_norm:
             case op_kind::residual_rms_norm:

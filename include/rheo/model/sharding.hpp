@@ -178,7 +178,7 @@ private:
             if (op.x[0] != slot) {
                 continue;
             }
-            if (op.kind == op_kind::rope || op.kind == op_kind::attention) {
+            if (op.kind == op_kind::rope || op.kind == op_kind::attention || op.kind == op_kind::qk_norm) {
                 return heads_fit(o) ? cut_heads(op) : column_cut{};
             }
             if (op.kind == op_kind::swiglu) {
@@ -242,6 +242,7 @@ private:
         case op_kind::gelu:
         case op_kind::swiglu:
         case op_kind::rope:
+        case op_kind::qk_norm:
         case op_kind::attention: return add_of_columns(o);
         case op_kind::cross_entropy:
         case op_kind::loss_gradient: return add_loss(o);

@@ -87,7 +87,8 @@ constexpr tensor_name name_in_model(layer_description const& layer, parameter co
 constexpr op const* cutting_reader(layer_description const& layer, int slot)
 {
     for (auto const& o : layer.ops) {
-        bool const cuts = o.kind == op_kind::attention || o.kind == op_kind::rope || o.kind == op_kind::gelu || o.kind == op_kind::swiglu;
+        bool const cuts =
+            o.kind == op_kind::attention || o.kind == op_kind::qk_norm || o.kind == op_kind::rope || o.kind == op_kind::gelu || o.kind == op_kind::swiglu;
         if (cuts && (o.x[0] == slot || o.x[1] == slot)) {
             return &o;
         }
@@ -111,7 +112,7 @@ constexpr mesh_rule rule_of(layer_description const& layer, op const& o, std::si
     if (reader == nullptr) {
         return place == 0 ? mesh_rule{.form = mesh_rule::kind::cut, .dimension = 0} : mesh_rule{};
     }
-    if (reader->kind == op_kind::attention || reader->kind == op_kind::rope) {
+    if (reader->kind == op_kind::attention || reader->kind == op_kind::rope || reader->kind == op_kind::qk_norm) {
         return {.form = mesh_rule::kind::heads,
                 .dimension = 1,
                 .query_heads = reader->heads,

@@ -80,7 +80,8 @@ TEST_CASE("stage: stages on a device compute what those on the host do")
 TEST_CASE("stage: row sums match 64-bit sums at each row's scale")
 {
     auto const at_one_scale = [](resident_state& state) { std::fill(state.scales.begin(), state.scales.end(), 16); };
-    auto const llama = fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 32}));
+    auto const llama =
+        fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 32, .qk_norm = true}));
     for (auto const& model : {fused(gpt_model(small)), llama}) {
         auto const step = random_step(small, 2);
         auto const layers = static_cast<int>(model.layers.size());
@@ -107,9 +108,17 @@ TEST_CASE("stage: operations that are not fused run on a device, too") { same_as
 
 TEST_CASE("stage: a Llama's stages run on a device")
 {
-    auto const model = llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32});
-    same_as_on_the_host(fused(model), fp32, 2e-5);
-    same_as_on_the_host(fused(model), bf16, 0.05);
+    llama_shape shape{.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32};
+    for (bool const of_families : {false, true}) {
+        shape.qkv_bias = shape.qk_norm = of_families;
+        if (of_families) {
+            shape.head_dim = 16;
+            shape.scaling = {.kind = rope_scaling_kind::linear, .factor_per_mille = 2000};
+            shape.norm_epsilon_e9 = 1000;
+        }
+        same_as_on_the_host(fused(llama_model(shape)), fp32, 2e-5);
+        same_as_on_the_host(fused(llama_model(shape)), bf16, 0.05);
+    }
 }
 
 TEST_CASE("stage: slices: same bits for any cut, close to the host")

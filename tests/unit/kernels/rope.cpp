@@ -72,6 +72,57 @@ TEST_CASE("rope: the table is what the mathematics library says")
     CHECK_THROWS_AS(fill_rope_table(1, 2, 0.5, none.data()), precondition_error);
 }
 
+TEST_CASE("rope: scaled as Hugging Face's rules have it")
+{
+    // By the length of a pair's wave, as those rules are written; the kernel counts turns within the original context.
+    auto const scaled = [](double frequency, rope_scaling const& s) {
+        double const factor = s.factor_per_mille / 1000.0;
+        if (s.kind == rope_scaling_kind::linear) {
+            return frequency / factor;
+        }
+        double const low = s.low_freq_factor_per_mille / 1000.0, high = s.high_freq_factor_per_mille / 1000.0;
+        double const wave = 2 * std::acos(-1.0) / frequency;
+        if (wave < s.original_context / high) {
+            return frequency;
+        }
+        if (wave > s.original_context / low) {
+            return frequency / factor;
+        }
+        double const smooth = (s.original_context / wave - low) / (high - low);
+        return (1 - smooth) * frequency / factor + smooth * frequency;
+    };
+    auto const llama3 = [](int factor, int context) { return rope_scaling{rope_scaling_kind::llama3, factor, 1000, 4000, context}; };
+    int kept = 0, divided = 0, between = 0;
+    for (auto const& s : {rope_scaling{.kind = rope_scaling_kind::linear, .factor_per_mille = 4000},
+                          rope_scaling{.kind = rope_scaling_kind::linear, .factor_per_mille = 1001}, llama3(8000, 8192), llama3(32000, 256)}) {
+        std::int64_t const positions = 300, width = 128;
+        auto table = poison(positions * width);
+        fill_rope_table(positions, width, 500000, table.data(), s);
+        double largest = 0;
+        for (std::int64_t i = 0; i < width / 2; ++i) {
+            double const plain = std::pow(500000.0, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+            double const frequency = scaled(plain, s);
+            double const share = s.kind == rope_scaling_kind::linear ? 0 : frequency / plain;
+            kept += share == 1 ? 1 : 0;
+            divided += share > 0 && share <= 1000.0 / s.factor_per_mille * (1 + 1e-12) ? 1 : 0;
+            between += share > 1000.0 / s.factor_per_mille * (1 + 1e-12) && share < 1 ? 1 : 0;
+            for (std::int64_t p = 0; p < positions; ++p) {
+                double const angle = static_cast<double>(p) * frequency;
+                largest = std::max(largest, std::fabs(static_cast<double>(table[size(p * width + i)]) - std::cos(angle)));
+                largest = std::max(largest, std::fabs(static_cast<double>(table[size(p * width + width / 2 + i)]) - std::sin(angle)));
+            }
+        }
+        CHECK(largest <= 6e-8);
+    }
+    CHECK((kept > 10 && divided > 10 && between > 10));
+    auto none = poison(300 * 128), same = none;
+    fill_rope_table(300, 128, 10000, none.data());
+    fill_rope_table(300, 128, 10000, same.data(), {});
+    CHECK(bits(none) == bits(same));
+    CHECK_THROWS_AS(fill_rope_table(1, 2, 10, none.data(), {.kind = rope_scaling_kind::linear}), precondition_error);
+    CHECK_THROWS_AS(fill_rope_table(1, 2, 10, none.data(), {.kind = rope_scaling_kind::llama3, .factor_per_mille = 8000}), precondition_error);
+}
+
 TEST_CASE("rope: scores depend on distances only; inverse undoes")
 {
     shape const s{1, 40, 2, 1, 16};

@@ -11,6 +11,7 @@
 #include "kernels/embedding/embedding.hpp"
 #include "kernels/layer_norm/layer_norm.hpp"
 #include "kernels/linear/linear.hpp"
+#include "kernels/qk_norm/qk_norm.hpp"
 #include "kernels/residual_add/residual_add.hpp"
 #include "kernels/rms_norm/rms_norm.hpp"
 #include "kernels/rope/rope.hpp"
@@ -319,6 +320,19 @@ void shards_on_one_rank::forward_of(shard_op const& o, std::size_t index, int j)
     case op_kind::swiglu:
         definition::swiglu_forward<fp64>({.rows = rows, .width = own.out_width, .input = slot(j, own.x[0]).data(), .output = slot(j, own.z[0]).data()});
         break;
+    case op_kind::qk_norm:
+        saved.resize(size((own.heads + kv_heads_of(own)) * rows));
+        definition::qk_norm_forward<fp64>({.rows = rows,
+                                           .heads = own.heads,
+                                           .kv_heads = kv_heads_of(own),
+                                           .head_width = head_width(own),
+                                           .epsilon = epsilon,
+                                           .input = slot(j, own.x[0]).data(),
+                                           .query_gamma = parameter(j, own.parameters[0]),
+                                           .key_gamma = parameter(j, own.parameters[1]),
+                                           .output = slot(j, own.z[0]).data(),
+                                           .rstd = saved.data()});
+        break;
     case op_kind::rope: turn(own, slot(j, own.x[0]), slot(j, own.z[0]), false); break;
     case op_kind::attention:
         saved.resize(size(batch * own.heads * length));
@@ -506,6 +520,27 @@ void shards_on_one_rank::backward_of(shard_op const& o, std::size_t index, int j
                                            .output_gradient = gradient(j, own.z[0]).data(),
                                            .input_gradient = gradient(j, own.x[0]).data()});
         break;
+    case op_kind::qk_norm:
+        definition::qk_norm_backward_weight<fp64>({.rows = rows,
+                                                   .heads = own.heads,
+                                                   .kv_heads = kv_heads_of(own),
+                                                   .head_width = head_width(own),
+                                                   .input = slot(j, own.x[0]).data(),
+                                                   .rstd = s.saved[index].data(),
+                                                   .output_gradient = gradient(j, own.z[0]).data(),
+                                                   .query_gradient = to_parameter(j, own.parameters[0]),
+                                                   .key_gradient = to_parameter(j, own.parameters[1])});
+        definition::qk_norm_backward_input<fp64>({.rows = rows,
+                                                  .heads = own.heads,
+                                                  .kv_heads = kv_heads_of(own),
+                                                  .head_width = head_width(own),
+                                                  .input = slot(j, own.x[0]).data(),
+                                                  .query_gamma = parameter(j, own.parameters[0]),
+                                                  .key_gamma = parameter(j, own.parameters[1]),
+                                                  .rstd = s.saved[index].data(),
+                                                  .output_gradient = gradient(j, own.z[0]).data(),
+                                                  .input_gradient = gradient(j, own.x[0]).data()});
+        break;
     case op_kind::rope: turn(own, gradient(j, own.z[0]), gradient(j, own.x[0]), true); break;
     case op_kind::attention:
         definition::attention_backward<fp64>({.batch = batch,
@@ -616,10 +651,16 @@ TEST_CASE("sharding: shards of a Llama compute what its layers compute")
 {
     for (int const kv : {1, 2, 4, 8}) {
         llama_shape const shape{.vocabulary = 83, .context = 7, .width = 64, .heads = 8, .kv_heads = kv, .blocks = 1, .mlp_width = 72};
+        auto of_families = shape;  // heads of the same width, 12 of them in 64 columns
+        of_families.heads = 12;
+        of_families.kv_heads = kv == 8 ? 12 : kv;
+        of_families.head_dim = rope_width;
+        of_families.qkv_bias = of_families.qk_norm = true;
         INFO(kv << " heads of keys and values");
         for (int const grid : {2, 3, 4}) {
             if (grid <= kv || grid % kv == 0) {
                 check_sharding(llama_block_layer(shape), shape.vocabulary, {grid});
+                check_sharding(llama_block_layer(of_families), shape.vocabulary, {grid});
             }
         }
     }

@@ -48,14 +48,15 @@ struct layer_fit : layer_judge {
     {
         auto const& op = layer.ops[o];
         bool const turns = op.kind == op_kind::rope;
-        if (!turns && op.kind != op_kind::attention) {
+        bool const norms = op.kind == op_kind::qk_norm;
+        if (!turns && !norms && op.kind != op_kind::attention) {
             return false;
         }
         if (op.heads < 1 || op.kv_heads < 0 || op.heads % kv_heads_of(op) != 0) {
             operation(o) << "has " << op.heads << " heads and " << kv_heads_of(op) << " of keys and values, which must divide them";
             return true;
         }
-        auto const parts = turns ? op.heads + 2 * kv_heads_of(op) : op.heads;  // heads of the output
+        auto const parts = turns || norms ? op.heads + 2 * kv_heads_of(op) : op.heads;  // heads of the output
         if (op.out_width % parts != 0) {
             operation(o) << "is " << op.out_width << " wide, which is no multiple of its " << parts << " heads";
             return true;
@@ -63,6 +64,10 @@ struct layer_fit : layer_judge {
         if (turns && (head_width(op) % 2 != 0 || op.rope_base < 1)) {
             operation(o) << "turns pairs of columns: its heads must be an even number wide, not " << head_width(op) << ", its base at least 1, not "
                          << op.rope_base;
+            return true;
+        }
+        if (auto const wrong = error_of(op.scaling); turns && !wrong.empty()) {
+            operation(o) << "turns pairs of columns: its scaling " << wrong;
             return true;
         }
         return false;
@@ -78,6 +83,10 @@ struct layer_fit : layer_judge {
         }
         if (op.dropout_per_mille < 0 || op.dropout_per_mille >= 1000) {
             operation(o) << "drops " << op.dropout_per_mille << " of 1000: dropout must be at least 0 and below 1";
+            return true;
+        }
+        if (op.epsilon_e9 < 1) {
+            operation(o) << "has an epsilon of " << op.epsilon_e9 << " billionths: it must be at least 1";
             return true;
         }
         if (heads_are_wrong(o)) {

@@ -43,7 +43,7 @@ constexpr void sharder::add_of_columns(std::size_t o)
     auto const& read = at(own.x[0]);
     shard_op result_op{};
     column_cut cut = read.cut;
-    if (own.kind == op_kind::attention || own.kind == op_kind::rope) {
+    if (own.kind == op_kind::attention || own.kind == op_kind::rope || own.kind == op_kind::qk_norm) {
         if (!heads_fit(o)) {
             return;
         }
@@ -63,6 +63,9 @@ constexpr void sharder::add_of_columns(std::size_t o)
     own.in_width = static_cast<int>(read.cut.count());
     own.out_width = static_cast<int>(cut.count());
     own.x[0] = read.slot;
+    for (auto& p : own.parameters) {  // of a norm of heads, which all shards have alike: each contributes its own heads'
+        p = add_whole(p);
+    }
     if (is_in_place(layer_.ops[o])) {
         own.z[0] = read.slot;
     } else {

@@ -52,6 +52,37 @@ run_config config_of_kind(std::string const& kind)
              c.model.tied = false;
              c.llama.kv_heads = 1;
          }},
+        {"mistral-nemo",
+         [](run_config& c) {
+             c.family = model_family::mistral;
+             c.model.tied = false;
+             c.llama.kv_heads = 1;
+             c.llama.head_dim = 22;
+         }},
+        {"llama3",
+         [](run_config& c) {
+             c.family = model_family::llama;
+             c.llama.scaling = {rope_scaling_kind::llama3, 8000, 1000, 4000, 64};
+         }},
+        {"llama-linear",
+         [](run_config& c) {
+             c.family = model_family::llama;
+             c.llama.scaling = {.kind = rope_scaling_kind::linear, .factor_per_mille = 2500};
+         }},
+        {"qwen2",
+         [](run_config& c) {
+             c.family = model_family::qwen2;
+             c.model.tied = false;
+             c.model.norm_epsilon_e9 = 1000;
+             c.llama.kv_heads = 1;
+         }},
+        {"qwen3",
+         [](run_config& c) {
+             c.family = model_family::qwen3;
+             c.model.norm_epsilon_e9 = 1000;
+             c.llama.kv_heads = 1;
+             c.llama.head_dim = 24;
+         }},
     };
     kinds.at(kind)(config);
     config.train.microbatch.tokens = config.model.context;

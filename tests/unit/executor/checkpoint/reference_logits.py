@@ -63,8 +63,18 @@ def gpt2(w, config, tokens):  # tokens [sequences, length] -> [sequences, length
     return x @ w.get("lm_head.weight", w["transformer.wte.weight"]).T
 
 
-def frequencies(config, width):
-    return config["rope_theta"] ** (-2 * np.arange(width // 2) / width)
+def frequencies(config, width):  # of each pair, per position; scaled by the length of its wave
+    plain = config["rope_theta"] ** (-2 * np.arange(width // 2) / width)
+    scaling = config["rope_scaling"]
+    if scaling is None:
+        return plain
+    if scaling["rope_type"] == "linear":
+        return plain / scaling["factor"]
+    assert scaling["rope_type"] == "llama3"
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    waves = scaling["original_max_position_embeddings"] / (2 * np.pi / plain)
+    share = np.clip((waves - low) / (high - low), 0, 1)
+    return (1 - share) * plain / scaling["factor"] + share * plain
 
 
 def turned(x, angles):  # [..., length, width]: elements i and i + width / 2 are the parts of a complex number
@@ -85,7 +95,12 @@ def llama(w, config, tokens):
 
         def project(y, name):
             z = y @ p(f"self_attn.{name}_proj.weight").T
-            return z.reshape(count, length, -1, width).transpose(0, 2, 1, 3)
+            if config["model_type"] == "qwen2":
+                z = z + p(f"self_attn.{name}_proj.bias")
+            z = z.reshape(count, length, -1, width)
+            if config["model_type"] == "qwen3" and name != "v":
+                z = rms(z, p(f"self_attn.{name}_norm.weight"), epsilon)
+            return z.transpose(0, 2, 1, 3)
 
         y = rms(x, p("input_layernorm.weight"), epsilon)
         q, k, v = (project(y, name) for name in "qkv")

@@ -30,11 +30,22 @@ families = {
     "gpt2": lambda: transformers.GPT2Config(vocab_size=vocabulary, n_positions=context, n_embd=48, n_head=6, n_layer=3, bos_token_id=None, eos_token_id=None),
     "llama2": lambda: transformers.LlamaConfig(**{**llama_like, "num_key_value_heads": 6}),
     "llama-tied": lambda: transformers.LlamaConfig(**llama_like, **rope(500000.0), tie_word_embeddings=True),
+    "llama3": lambda: transformers.LlamaConfig(**llama_like, **rope(500000.0, rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                                   original_max_position_embeddings=16)),
+    "llama-linear": lambda: transformers.LlamaConfig(**llama_like, **rope(10000.0, rope_type="linear", factor=2.5)),
     "mistral": lambda: transformers.MistralConfig(**llama_like, **rope(1000000.0), sliding_window=None),
+    "mistral-nemo": lambda: transformers.MistralConfig(**llama_like, head_dim=10, sliding_window=None),
+    "qwen2": lambda: transformers.Qwen2Config(**{**llama_like, "rms_norm_eps": 1e-6}, **rope(1000000.0)),
+    "qwen2-tied": lambda: transformers.Qwen2Config(**{**llama_like, "rms_norm_eps": 1e-6}, tie_word_embeddings=True),
+    "qwen3": lambda: transformers.Qwen3Config(**{**llama_like, "rms_norm_eps": 1e-6}, head_dim=12, **rope(1000000.0)),
+    "qwen3-tied": lambda: transformers.Qwen3Config(**{**llama_like, "rms_norm_eps": 1e-6}, head_dim=8, tie_word_embeddings=True),
 }
 refused = {
     "mistral-window": (lambda: transformers.MistralConfig(**llama_like, sliding_window=8), "attends to the last 8 of 24 tokens"),
     "llama-bias": (lambda: transformers.LlamaConfig(**llama_like, attention_bias=True), "has another 'attention_bias' than false"),
+    "qwen3-bias": (lambda: transformers.Qwen3Config(**llama_like, head_dim=8, attention_bias=True), "has another 'attention_bias' than false"),
+    "llama-yarn": (lambda: transformers.LlamaConfig(**llama_like, **rope(10000.0, rope_type="yarn", factor=2.0, original_max_position_embeddings=12)),
+                   "has rotary positions of the type 'yarn'; default, linear and llama3 can be taken"),
 }
 
 

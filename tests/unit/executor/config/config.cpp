@@ -43,7 +43,8 @@ TEST_CASE("config: what is written back reads as the same config")
     config.model = {.vocabulary = 300, .context = 77, .width = 96, .heads = 3, .blocks = 5, .dropout_per_mille = 123, .tied = false};
     config.family = model_family::llama;
     config.model.dropout_per_mille = 0;
-    config.llama = {.kv_heads = 1, .mlp_width = 50, .rope_base = 7};
+    config.llama = {.kv_heads = 1, .head_dim = 34, .mlp_width = 50, .rope_base = 7, .scaling = {rope_scaling_kind::llama3, 8500, 1001, 4000, 8192}};
+    config.model.norm_epsilon_e9 = 1001;
     config.data = {.paths = {"a \"quoted\" path", "back\\slash", "line\nbreak \x01\x7f", "\xc3\xbc"}, .validation_fraction = 1.0 / 3};
     config.train = {
         .steps = 7, .seed = 9007199254740993U, .microbatches = 3, .microbatch = {5, 6}, .eval_every = 2, .eval_microbatches = 4, .skip_not_finite = true};
@@ -81,6 +82,7 @@ TEST_CASE("config: what is written back reads as the same config")
     CHECK(read.optimizer.learning_rate == config.optimizer.learning_rate);
     CHECK(read.optimizer.final_learning_rate == config.optimizer.final_learning_rate);
     CHECK(read.model == config.model);
+    CHECK(read.llama == config.llama);
     CHECK(model_of(read) == model_of(config));
     CHECK(running_model(read) == model_of(config));  // run.fuse is false
     CHECK(read.plan.shares == config.plan.shares);
@@ -262,8 +264,26 @@ TEST_CASE("config: model family is selected; foreign keys rejected")
     CHECK(model_of(of("model.family = \"llama\"")) == llama_model({.kv_heads = 4, .tied = true}));
     CHECK(model_of(of("model.family = \"llama\"\nmodel.kv_heads = 2\nmodel.mlp_width = 9\nmodel.rope_base = 3\nmodel.tied = false")) ==
           llama_model({.mlp_width = 9, .rope_base = 3}));
-    CHECK(refusal("schema = 1\nmodel.family = \"lama\"") == "c.toml:2: model.family must be one of gpt2, llama, not 'lama'");
-    CHECK(refusal("schema = 1\nmodel.mlp_width = 9") == "c.toml:2: model.mlp_width is a llama's: it needs model.family = \"llama\"");
+    CHECK(refusal("schema = 1\nmodel.family = \"lama\"") == "c.toml:2: model.family must be one of gpt2, llama, mistral, qwen2, qwen3, not 'lama'");
+    CHECK(refusal("schema = 1\nmodel.mlp_width = 9") == "c.toml:2: model.mlp_width is a llama's: it needs model.family = \"llama\", or another but gpt2");
+    auto const family = [&](char const* name, char const* more = "") {
+        return model_of(of(("model.family = \"" + std::string{name} + "\"\nmodel.kv_heads = 2\nmodel.mlp_width = 9\nmodel.tied = false\n" + more).c_str()));
+    };
+    CHECK(family("mistral") == llama_model({.mlp_width = 9}));
+    CHECK(family("qwen2") == llama_model({.mlp_width = 9, .qkv_bias = true}));
+    CHECK(family("qwen3", "model.head_dim = 20\nmodel.norm_epsilon = 1e-6") ==
+          llama_model({.mlp_width = 9, .head_dim = 20, .norm_epsilon_e9 = 1000, .qk_norm = true}));
+    CHECK(family("llama", "model.rope_scaling = \"linear\"\nmodel.rope_factor = 2.5") ==
+          llama_model({.mlp_width = 9, .scaling = {.kind = rope_scaling_kind::linear, .factor_per_mille = 2500}}));
+    CHECK(refusal("schema = 1\nmodel.family = \"llama\"\nmodel.rope_scaling = \"linear\"") ==
+          "c.toml:3: model.rope_scaling = \"linear\" must have a factor of at least 1: see model.rope_factor and the keys behind it");
+    CHECK(refusal("schema = 1\nmodel.family = \"llama\"\nmodel.rope_factor = 2") ==
+          "c.toml: model.rope_scaling = \"none\" has factors but no kind: see model.rope_factor and the keys behind it");
+    CHECK(refusal("schema = 1\nmodel.rope_scaling = \"yarn\"") == "c.toml:2: model.rope_scaling must be one of none, linear, llama3, not 'yarn'");
+    CHECK(refusal("schema = 1\nmodel.norm_epsilon = 1.5e-9") == "c.toml:2: model.norm_epsilon must be a multiple of 1e-09, not 1.5e-09");
+    CHECK(refusal("schema = 1\nmodel.norm_epsilon = 0.0") == "c.toml:2: model.norm_epsilon must be at least 1e-09 and at most 0.001, not 0");
+    CHECK(refusal("schema = 1\nmodel.family = \"llama\"\nmodel.head_dim = 5") ==
+          "c.toml:3: model.head_dim = 5 must be even: a llama turns pairs of a head's columns");
     CHECK(refusal("schema = 1\nmodel.family = \"llama\"\nmodel.dropout = 0.1") == "c.toml:3: model.dropout must be 0: a llama has none");
     CHECK(refusal("schema = 1\nmodel.family = \"llama\"\nmodel.width = 12") ==
           "c.toml:3: model.width = 12 must be an even multiple of model.heads = 4: a llama turns pairs of a head's columns");

@@ -168,8 +168,12 @@ TEST_CASE("groups: same bits for any degree, even or uneven")
 
 TEST_CASE("groups: a Llama with few and many key heads")
 {
-    for (int const kv : {1, 2, 4}) {
-        llama_shape const shape{.vocabulary = 83, .context = 12, .width = 64, .heads = 4, .kv_heads = kv, .blocks = 2, .mlp_width = 96};
+    for (int const kv : {1, 2, 4, -1}) {  // -1: with all that families have of their own
+        llama_shape shape{.vocabulary = 83, .context = 12, .width = 64, .heads = 4, .kv_heads = std::abs(kv), .blocks = 2, .mlp_width = 96};
+        if (kv < 0) {
+            shape.head_dim = 20;
+            shape.qkv_bias = shape.qk_norm = true;
+        }
         auto const model = on_grid(fused(llama_model(shape)), 4);
         auto const step = random_step(wide, 1);
         auto const expected = run_step(model, step, whole(model));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference_llama.hpp"
+#include "rheo/model/grid.hpp"
 #include "stage_reference.hpp"
 #include "stage_steps.hpp"
 #include "support/catch.hpp"
@@ -14,6 +15,38 @@ using namespace stage_steps;
 namespace {
 
 constexpr llama_shape tiny{.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 20, .rope_base = 100};
+
+/// What the families beyond Llama 2 have of their own, some of it for itself and all at once.
+std::vector<std::pair<char const*, llama_shape>> families()
+{
+    auto with = [](auto change) {
+        auto shape = tiny;
+        change(shape);
+        return shape;
+    };
+    auto const qwen2 = [](llama_shape& s) { s.qkv_bias = true; };
+    auto const qwen3 = [](llama_shape& s) {
+        s.qk_norm = true;
+        s.head_dim = 10;
+    };
+    auto const llama3 = [](llama_shape& s) {
+        // of the pairs, which turn by 1, 0.22 and 0.05 per position, one is in each third
+        s.scaling = {.kind = rope_scaling_kind::llama3,
+                     .factor_per_mille = 4000,
+                     .low_freq_factor_per_mille = 500,
+                     .high_freq_factor_per_mille = 1500,
+                     .original_context = 32};
+    };
+    return {{"narrow heads", with([](auto& s) { s.head_dim = 4; })},
+            {"norms of queries and keys", with(qwen3)},
+            {"linear scaling", with([](auto& s) { s.scaling = {.kind = rope_scaling_kind::linear, .factor_per_mille = 2500}; })},
+            {"all", with([&](auto& s) {
+                 qwen2(s);
+                 qwen3(s);
+                 llama3(s);
+                 s.norm_epsilon_e9 = 1000;
+             })}};
+}
 
 llama_shape with_tied(bool tied)
 {
@@ -91,11 +124,21 @@ TEST_CASE("llama: a Llama's gradients and loss are the reference's")
     CHECK(largest_distance(other, llama_model(tiny), 1) > 1e-3);
 }
 
+TEST_CASE("llama: families' gradients and loss are the reference's")
+{
+    for (auto const& [name, shape] : families()) {
+        INFO(name);
+        CHECK(largest_distance(shape, llama_model(shape), 1) <= 3e-5);
+    }
+    auto const& all = families().back().second;
+    CHECK(largest_distance(all, fused(llama_model(all)), 3) <= 3e-5);
+}
+
 TEST_CASE("llama: same bits fused, cut, threaded, recomputed")
 {
     auto const step = step_of(3);
-    for (bool const tied : {false, true}) {
-        auto const model = llama_model(with_tied(tied));
+    for (auto const& shape : {with_tied(false), with_tied(true), families().back().second}) {
+        auto const model = llama_model(shape);
         auto const expected = run_step(model, step, whole(model));
         check_same(run_step(fused(model), step, whole(model)), expected);
         for (auto const& cuts : {std::vector{0, 2, 4}, {0, 1, 2, 3, 4}}) {
@@ -115,12 +158,14 @@ TEST_CASE("llama: a Llama's stage allocates what the library plans")
 {
     for (int const slices : {1, 3}) {
         microbatch_shape const shape{batch.sequences, batch.tokens, slices};
-        auto const model = fused(llama_model(tiny));
-        for (std::size_t first = 0; first < model.layers.size(); ++first) {
-            auto const part = std::span{model.layers}.subspan(first);
-            activation_layout const layout{part, shape};
-            CHECK(activation_bytes(part, shape) == bytes{static_cast<std::int64_t>(layout.input_bytes + layout.memory_bytes)});
-            CHECK(kept_gradient_bytes(part, shape) == bytes{static_cast<std::int64_t>(layout.gradient_bytes)});
+        auto const all = fused(llama_model(families().back().second));
+        for (auto const& model : {fused(llama_model(tiny)), all, on_grid(all, 2)}) {
+            for (std::size_t first = 0; first < model.layers.size(); ++first) {
+                auto const part = std::span{model.layers}.subspan(first);
+                activation_layout const layout{part, shape};
+                CHECK(activation_bytes(part, shape) == bytes{static_cast<std::int64_t>(layout.input_bytes + layout.memory_bytes)});
+                CHECK(kept_gradient_bytes(part, shape) == bytes{static_cast<std::int64_t>(layout.gradient_bytes)});
+            }
         }
     }
 }

@@ -76,15 +76,19 @@ TEST_CASE("recompute_level: GPT: any level gives the same bits")
 
 TEST_CASE("recompute_level: Llama: any level gives the same bits")
 {
-    auto const model = llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32});
-    keeps_its_bits(fused(model));
-    keeps_its_bits(model);
+    for (bool const normed : {false, true}) {
+        auto const model = llama_model(
+            {.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32, .qkv_bias = normed, .qk_norm = normed});
+        keeps_its_bits(fused(model));
+        keeps_its_bits(model);
+    }
 }
 
 TEST_CASE("recompute_level: slices recompute only cheap slots")
 {
     for (auto const& model : {fused(gpt_model(dropping)),
-                              fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32}))}) {
+                              fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32})),
+                              fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .qk_norm = true}))}) {
         auto const step = random_step(small, 2);
         auto const layers = static_cast<int>(model.layers.size());
         auto const base = run_step(model, step, {.cuts = {0, layers}, .slices = 3});

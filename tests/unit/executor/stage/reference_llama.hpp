@@ -62,7 +62,7 @@ private:
         return y;
     }
 
-    static values norm(values const& x, values const& gamma)
+    values norm(values const& x, values const& gamma) const
     {
         double mean = 0;
         for (double const v : x) {
@@ -70,18 +70,49 @@ private:
         }
         values y(x.size());
         for (std::size_t c = 0; c < x.size(); ++c) {
-            y[c] = x[c] / std::sqrt(mean + 1e-5) * gamma[c];
+            y[c] = x[c] / std::sqrt(mean + s_.norm_epsilon_e9 * 1e-9) * gamma[c];
         }
         return y;
     }
 
-    /// One head's query or key at its place, as complex numbers turned by the position.
-    values turned(double const* x, std::size_t position) const
+    std::size_t head_dim() const { return static_cast<std::size_t>(s_.head_dim == 0 ? s_.width / s_.heads : s_.head_dim); }
+
+    /// What pair i turns by per position, as Hugging Face's rules have it: by the length of its wave.
+    double frequency(std::size_t i) const
     {
-        auto const d = static_cast<std::size_t>(s_.width / s_.heads);
+        double const plain = 1 / std::pow(s_.rope_base, 2.0 * static_cast<double>(i) / static_cast<double>(head_dim()));
+        auto const& by = s_.scaling;
+        double const factor = by.factor_per_mille / 1000.0;
+        if (by.kind == rheo::rope_scaling_kind::none) {
+            return plain;
+        }
+        if (by.kind == rheo::rope_scaling_kind::linear) {
+            return plain / factor;
+        }
+        double const wave = 2 * 3.14159265358979323846 / plain;
+        double const low = by.low_freq_factor_per_mille / 1000.0;
+        double const high = by.high_freq_factor_per_mille / 1000.0;
+        if (wave < by.original_context / high) {
+            return plain;
+        }
+        if (wave > by.original_context / low) {
+            return plain / factor;
+        }
+        double const smooth = (by.original_context / wave - low) / (high - low);
+        return (1 - smooth) * plain / factor + smooth * plain;
+    }
+
+    /// One head's query or key at its place, normed where the model does, then as complex numbers turned by the position.
+    values turned(double const* from, std::size_t position, std::string const& gamma) const
+    {
+        auto const d = head_dim();
+        values x(from, from + d);
+        if (s_.qk_norm) {
+            x = norm(x, tensor(gamma));
+        }
         values y(d);
         for (std::size_t i = 0; i < d / 2; ++i) {
-            double const angle = static_cast<double>(position) / std::pow(s_.rope_base, 2.0 * static_cast<double>(i) / static_cast<double>(d));
+            double const angle = static_cast<double>(position) * frequency(i);
             y[i] = x[i] * std::cos(angle) - x[i + d / 2] * std::sin(angle);
             y[i + d / 2] = x[i] * std::sin(angle) + x[i + d / 2] * std::cos(angle);
         }
@@ -89,20 +120,20 @@ private:
     }
 
     /// Of the packed q, k, v of a sequence, all heads beside each other.
-    rows attention(rows const& qkv) const
+    rows attention(rows const& qkv, std::string const& at) const
     {
-        auto const d = static_cast<std::size_t>(s_.width / s_.heads);
-        auto const width = static_cast<std::size_t>(s_.width);
+        auto const d = head_dim();
+        auto const width = d * static_cast<std::size_t>(s_.heads);
         auto const keys = d * static_cast<std::size_t>(s_.kv_heads);
         rows out(qkv.size(), values(width));
         for (std::size_t h = 0; h < static_cast<std::size_t>(s_.heads); ++h) {
             auto const group = h / static_cast<std::size_t>(s_.heads / s_.kv_heads);
             for (std::size_t i = 0; i < qkv.size(); ++i) {
-                auto const q = turned(qkv[i].data() + h * d, i);
+                auto const q = turned(qkv[i].data() + h * d, i, at + "self_attn.q_norm.weight");
                 values weights;
                 double sum = 0;
                 for (std::size_t j = 0; j <= i; ++j) {
-                    auto const k = turned(qkv[j].data() + width + group * d, j);
+                    auto const k = turned(qkv[j].data() + width + group * d, j, at + "self_attn.k_norm.weight");
                     double score = 0;
                     for (std::size_t c = 0; c < d; ++c) {
                         score += q[c] * k[c];
@@ -139,8 +170,11 @@ private:
             rows qkv;
             for (auto const& row : x) {
                 qkv.push_back(product(norm(row, tensor(at + "input_layernorm.weight")), tensor(at + "self_attn.qkv_proj.weight")));
+                if (s_.qkv_bias) {
+                    add(qkv.back(), tensor(at + "self_attn.qkv_proj.bias"));
+                }
             }
-            auto const mixed = attention(qkv);
+            auto const mixed = attention(qkv, at);
             for (std::size_t r = 0; r < x.size(); ++r) {
                 add(x[r], product(mixed[r], tensor(at + "self_attn.o_proj.weight")));
                 auto const gates = product(norm(x[r], tensor(at + "post_attention_layernorm.weight")), tensor(at + "mlp.gate_up_proj.weight"));

@@ -101,6 +101,27 @@ TEST_CASE("shards: a grid of a Llama computes what one shard does")
     }
 }
 
+TEST_CASE("shards: biases, norms and wide heads of a grid")
+{
+    for (int const kv : {1, 2, 4}) {
+        llama_shape const shape{.vocabulary = 83,
+                                .context = 12,
+                                .width = 64,
+                                .heads = 4,
+                                .kv_heads = kv,
+                                .blocks = 2,
+                                .mlp_width = 96,
+                                .head_dim = 20,
+                                .qkv_bias = true,
+                                .qk_norm = true};
+        for (int const grid : {2, 4}) {
+            INFO(kv << " heads of keys and values, " << grid << " shards");
+            check_near(on_grid(fused(llama_model(shape)), grid), wide);
+            check_near(on_grid(llama_model(shape), grid), wide, 3);
+        }
+    }
+}
+
 TEST_CASE("shards: same bits for any cut and number of threads")
 {
     for (int const grid : {2, 3}) {

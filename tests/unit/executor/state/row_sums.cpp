@@ -15,7 +15,7 @@ namespace {
 
 model_description llama()
 {
-    return fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32}));
+    return fused(llama_model({.vocabulary = 37, .context = 12, .width = 24, .heads = 4, .kv_heads = 2, .blocks = 2, .mlp_width = 32, .qk_norm = true}));
 }
 
 /// What both kinds of sums have room for.

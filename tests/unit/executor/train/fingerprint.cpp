@@ -2,6 +2,10 @@
 // The fingerprint holds what decides the bits, and nothing else.
 #include "executor/train/fingerprint.hpp"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "support/catch.hpp"
 
 using namespace rheo;
@@ -51,4 +55,34 @@ TEST_CASE("fingerprint: where a rope writes is no part of it")
     auto other = model;
     ++other.layers[1].ops[2].rope_base;
     CHECK(operations_of(other) != operations_of(model));
+}
+
+TEST_CASE("fingerprint: what families have of their own is part of it")
+{
+    std::vector<std::string> all{operations_of(llama_model(shape))};
+    auto const add = [&](auto change) {
+        auto other = shape;
+        change(other);
+        all.push_back(operations_of(llama_model(other)));
+    };
+    add([](auto& s) { s.head_dim = 8; });
+    add([](auto& s) { s.qkv_bias = true; });
+    add([](auto& s) { s.qk_norm = true; });
+    add([](auto& s) { s.norm_epsilon_e9 = 1000; });
+    add([](auto& s) { s.scaling = {.kind = rope_scaling_kind::linear, .factor_per_mille = 2000}; });
+    add([](auto& s) { s.scaling = {rope_scaling_kind::llama3, 2000, 1000, 4000, 8}; });
+    add([](auto& s) { s.scaling = {rope_scaling_kind::llama3, 2000, 1000, 4000, 9}; });
+    auto distinct = all;
+    std::sort(distinct.begin(), distinct.end());
+    CHECK(std::unique(distinct.begin(), distinct.end()) == distinct.end());
+    auto same = shape;
+    same.head_dim = 6;  // as by default
+    CHECK(operations_of(llama_model(same)) == all.front());
+}
+
+TEST_CASE("fingerprint: models of earlier versions keep theirs")
+{
+    // As version 0.1 wrote them into checkpoints, which resume.
+    CHECK(operations_of(fused(gpt_model({}))) == "4 layers, a977653bd37e9777");
+    CHECK(operations_of(fused(llama_model({}))) == "4 layers, ab4c1f1f5f49e5ce");
 }

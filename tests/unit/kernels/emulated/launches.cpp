@@ -10,6 +10,7 @@
 #include "kernels/cuda/policy.hpp"
 #include "kernels/embedding/embedding.hpp"
 #include "kernels/linear/linear.hpp"
+#include "kernels/qk_norm/qk_norm.hpp"
 #include "kernels/residual_norm/residual_norm.hpp"
 #include "kernels/residual_rms_norm/residual_rms_norm.hpp"
 #include "kernels/rope/rope.hpp"
@@ -40,6 +41,11 @@ constexpr bool becomes(launch_list const& list, Names... names)
 
 constexpr auto block = fused(block_layer(gpt));
 constexpr auto llama_block = fused(llama_block_layer(llama));
+constexpr llama_shape qwen3 = [] {
+    auto shape = llama;
+    shape.qk_norm = true;
+    return shape;
+}();
 constexpr auto forward = launch_pass::forward;
 constexpr auto backward = launch_pass::backward;
 
@@ -57,6 +63,8 @@ static_assert(launches_of(block, forward, bf16).size() <= 8 && launches_of(block
 static_assert(launches_of(block, forward, fp32).size() == 9 && launches_of(block, backward, fp32).size() == 18);
 // one more forward for the turned positions and one for the gated product, whose two halves meet in no epilogue
 static_assert(launches_of(llama_block, forward, bf16).size() == 10 && launches_of(llama_block, backward, bf16).size() == 19);
+static_assert(launches_of(fused(llama_block_layer(qwen3)), forward, bf16).size() == 11 &&
+              launches_of(fused(llama_block_layer(qwen3)), backward, bf16).size() == 22);
 static_assert(launches_of(fused(classifier_layer(gpt)), forward, bf16).size() == 3 && launches_of(fused(classifier_layer(gpt)), backward, bf16).size() == 4);
 static_assert(launches_of(fused(embedding_layer(gpt)), forward, bf16).size() == 1 && launches_of(fused(embedding_layer(gpt)), backward, bf16).size() == 2);
 static_assert(launches_of(block_layer(gpt), forward, bf16).size() == 10, "unfused, each operation is a launch");
@@ -69,7 +77,7 @@ constexpr std::int64_t rows = sequences * tokens;
 template <class T>
 struct memory {
     std::vector<T> x = std::vector<T>(rows * 256), y = x, z = x, w = std::vector<T>(64 * 128), g = x, h = x, k = x;
-    std::vector<float> mean = std::vector<float>(4 * rows), rstd = mean, table = std::vector<float>(rows * 64);
+    std::vector<float> mean = std::vector<float>(8 * rows), rstd = mean, table = std::vector<float>(rows * 64);
     std::vector<std::int32_t> ids = std::vector<std::int32_t>(rows);
     std::vector<std::int64_t> sums = std::vector<std::int64_t>(64 * 128), more = sums;
     accumulator_state state{.scale_log2 = 20}, other = state;
@@ -184,6 +192,17 @@ void run_forward(op const& o, memory<T>& m)
                          .table = m.table.data(),
                          .input = m.x.data(),
                          .output = m.y.data()});
+        break;
+    case op_kind::qk_norm:
+        qk_norm_forward<policy>(q, {.rows = rows,
+                                    .heads = o.heads,
+                                    .kv_heads = kept,
+                                    .head_width = head_width(o),
+                                    .input = m.x.data(),
+                                    .query_gamma = m.w.data(),
+                                    .key_gamma = m.w.data(),
+                                    .output = m.y.data(),
+                                    .rstd = m.rstd.data()});
         break;
     case op_kind::swiglu: swiglu_forward<policy>(q, {.rows = rows, .width = o.out_width, .input = m.x.data(), .output = m.y.data()}); break;
     case op_kind::cross_entropy:
@@ -312,6 +331,28 @@ void run_backward(op const& o, memory<T>& m)
                                     .drop = drop_of(o),
                                     .qkv_gradient = m.z.data()});
         break;
+    case op_kind::qk_norm:
+        qk_norm_backward_weight<policy>(q, m.scratch(),
+                                        {.rows = rows,
+                                         .heads = o.heads,
+                                         .kv_heads = kept,
+                                         .head_width = head_width(o),
+                                         .input = m.x.data(),
+                                         .rstd = m.rstd.data(),
+                                         .output_gradient = m.y.data(),
+                                         .query_gradient = m.first(),
+                                         .key_gradient = m.second(o)});
+        qk_norm_backward_input<policy>(q, {.rows = rows,
+                                           .heads = o.heads,
+                                           .kv_heads = kept,
+                                           .head_width = head_width(o),
+                                           .input = m.x.data(),
+                                           .query_gamma = m.w.data(),
+                                           .key_gamma = m.w.data(),
+                                           .rstd = m.rstd.data(),
+                                           .output_gradient = m.y.data(),
+                                           .input_gradient = m.z.data()});
+        break;
     case op_kind::rope:
         rope<policy>(q, {.rows = rows,
                          .length = tokens,
@@ -349,7 +390,7 @@ TEMPLATE_TEST_CASE("launches: kernels per operation equal the static count", "",
         return emulated::work().launches - before;
     };
     for (auto const& layer : {embedding_layer(gpt), block_layer(gpt), classifier_layer(gpt), llama_embedding_layer(llama), llama_block_layer(llama),
-                              llama_classifier_layer(llama)}) {
+                              llama_block_layer(qwen3), llama_classifier_layer(llama)}) {
         for (auto const& some : {layer, fused(layer)}) {
             for (auto const& o : some.ops) {
                 INFO(some.name << ": " << name_of(o.kind));

@@ -50,6 +50,21 @@ TEST_CASE("layer_error: widths, heads and dropout of an operation")
           "operation 4 (residual_add) drops 1000 of 1000: dropout must be at least 0 and below 1");
     CHECK(fault(llama_block_layer(llama), [](auto& l) { l.ops[2].rope_base = 0; }) ==
           "operation 2 (rope) turns pairs of columns: its heads must be an even number wide, not 6, its base at least 1, not 0");
+    CHECK(fault(llama_block_layer(llama), [](auto& l) { l.ops[2].scaling.factor_per_mille = 2000; }) ==
+          "operation 2 (rope) turns pairs of columns: its scaling has factors but no kind");
+    CHECK(fault(llama_block_layer(llama), [](auto& l) { l.ops[0].epsilon_e9 = 0; }) ==
+          "operation 0 (rms_norm) has an epsilon of 0 billionths: it must be at least 1");
+    auto normed = llama;
+    normed.qk_norm = true;
+    CHECK(fault(llama_block_layer(normed), [](auto&) {}).empty());
+    CHECK(fault(llama_block_layer(normed), [](auto& l) { l.ops[2].kv_heads = 3; }) ==
+          "operation 2 (qk_norm) has 4 heads and 3 of keys and values, which must divide them");
+    CHECK(fault(llama_block_layer(normed), [](auto& l) { l.parameters[3].shape = {1, 7}; }) ==
+          "operation 2 (qk_norm) uses parameter 'self_attn.k_norm.weight', which must be 1 x 6, but it is 1 x 7");
+    CHECK(fault(llama_block_layer(normed), [](auto& l) {
+              l.ops[2].z[0] = l.ops[2].x[0];
+              l.ops[3].x[0] = l.ops[3].z[0] = l.ops[4].x[0] = l.ops[2].x[0];
+          }) == "operation 2 (qk_norm) writes slot 2, which the backward needs as it was");
     CHECK(fault(llama_block_layer(llama), [](auto& l) { l.ops[8].in_width = 60; }) == "operation 8 (swiglu) must take 80 columns to give 40, not 60");
 }
 

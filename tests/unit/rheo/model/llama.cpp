@@ -20,6 +20,38 @@ constexpr llama_shape llama32_1b{
     .vocabulary = 128256, .context = 8192, .width = 2048, .heads = 32, .kv_heads = 8, .blocks = 16, .mlp_width = 8192, .rope_base = 500000, .tied = true};
 constexpr llama_shape tiny_1b{.vocabulary = 32000, .context = 2048, .width = 2048, .heads = 32, .kv_heads = 4, .blocks = 22, .mlp_width = 5632};
 
+constexpr llama_shape nemo_12b{.vocabulary = 131072,
+                               .context = 128000,
+                               .width = 5120,
+                               .heads = 32,
+                               .kv_heads = 8,
+                               .blocks = 40,
+                               .mlp_width = 14336,
+                               .rope_base = 1'000'000,
+                               .head_dim = 128};
+constexpr llama_shape qwen2_7b{.vocabulary = 152064,
+                               .context = 32768,
+                               .width = 3584,
+                               .heads = 28,
+                               .kv_heads = 4,
+                               .blocks = 28,
+                               .mlp_width = 18944,
+                               .rope_base = 1'000'000,
+                               .norm_epsilon_e9 = 1000,
+                               .qkv_bias = true};
+constexpr llama_shape qwen3_06b{.vocabulary = 151936,
+                                .context = 40960,
+                                .width = 1024,
+                                .heads = 16,
+                                .kv_heads = 8,
+                                .blocks = 28,
+                                .mlp_width = 3072,
+                                .rope_base = 1'000'000,
+                                .tied = true,
+                                .head_dim = 128,
+                                .norm_epsilon_e9 = 1000,
+                                .qk_norm = true};
+
 /// Elements of all parameters, a tied tensor once.
 constexpr std::int64_t distinct_parameters(llama_shape s)
 {
@@ -32,6 +64,25 @@ static_assert(distinct_parameters(llama2_7b) == 6'738'415'616);
 static_assert(distinct_parameters(llama3_8b) == 8'030'261'248);
 static_assert(distinct_parameters(llama32_1b) == 1'235'814'400);
 static_assert(distinct_parameters(tiny_1b) == 1'100'048'384);
+static_assert(distinct_parameters(nemo_12b) == 12'247'782'400);
+static_assert(distinct_parameters(qwen2_7b) == 7'615'616'512);
+static_assert(distinct_parameters(qwen3_06b) == 596'049'920);
+
+static_assert(test::well_formed(llama_block_layer(nemo_12b)) && test::well_formed(llama_block_layer(qwen2_7b)) &&
+              test::well_formed(fused(llama_block_layer(qwen3_06b))));
+static_assert(error_of(llama_block_layer(qwen3_06b)).empty() && error_of(fused(llama_block_layer(qwen2_7b))).empty());
+
+// Attention's two products are as wide as its heads, not as the model.
+constexpr microbatch_shape one{.sequences = 1, .tokens = 1024};
+static_assert(forward_flops(llama_block_layer(qwen3_06b), one).count == 2LL * 1024 * (1024 * 4096 + 2048 * 1024 + 3 * 1024 * 3072) + 2LL * 1024 * 1025 * 2048);
+// The norms of queries and keys keep one number of each head and row, and q, k and v before them.
+constexpr auto without_norms = [] {
+    auto shape = qwen3_06b;
+    shape.qk_norm = false;
+    return shape;
+}();
+static_assert(activation_bytes(llama_block_layer(qwen3_06b), one) - activation_bytes(llama_block_layer(without_norms), one) ==
+              bytes{4LL * 1024 * (4096 + 16 + 8)});
 
 static_assert(test::well_formed(llama_embedding_layer(small)) && test::well_formed(llama_block_layer(small)) &&
               test::well_formed(llama_classifier_layer(small)));
@@ -93,8 +144,10 @@ TEST_CASE("llama: tensors have names and shapes, and no bias")
 
 TEST_CASE("llama: a Llama of an impossible shape is refused")
 {
-    for (llama_shape const bad : {llama_shape{.heads = 3}, llama_shape{.width = 60, .heads = 4}, llama_shape{.kv_heads = 3}, llama_shape{.kv_heads = 0},
-                                  llama_shape{.mlp_width = 0}, llama_shape{.rope_base = 0}}) {
+    for (llama_shape const& bad :
+         {llama_shape{.heads = 3}, llama_shape{.width = 60, .heads = 4}, llama_shape{.kv_heads = 3}, llama_shape{.kv_heads = 0}, llama_shape{.mlp_width = 0},
+          llama_shape{.rope_base = 0}, llama_shape{.head_dim = 5}, llama_shape{.head_dim = -2}, llama_shape{.scaling = {.kind = rope_scaling_kind::linear}},
+          llama_shape{.scaling = {.factor_per_mille = 2000}}, llama_shape{.norm_epsilon_e9 = 0}}) {
         CHECK_THROWS_AS(llama_model(bad), precondition_error);
     }
 }

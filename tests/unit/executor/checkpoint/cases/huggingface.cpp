@@ -163,19 +163,22 @@ TEST_CASE("huggingface: config.json of another model is rejected")
         bad[key] = value;
         CHECK_THROWS_WITH(parse_huggingface_config(bad.dump(), "config.json"), ContainsSubstring("'config.json' ") && ContainsSubstring(message));
     };
-    refused("model_type", "bert", "is of the model type 'bert'; gpt2, llama, mistral can be taken");
+    refused("model_type", "bert", "is of the model type 'bert'; gpt2, llama, mistral, qwen2, qwen3 can be taken");
     refused("quantization_config", nlohmann::json::object(), "has a 'quantization_config'");
     refused("vocab_size", (1 << 24) + 1, "'vocab_size' that is not a whole number from 2 to 16777216");
     refused("activation_function", "relu", "has another 'activation_function' than gelu_new");
     refused("n_inner", 33, "has another 'n_inner' than 32");
     refused("scale_attn_by_inverse_layer_idx", true, "computed otherwise");
-    refused("layer_norm_epsilon", 1e-6, "has layer_norm_epsilon 1e-06; here it is 1e-05");
+    refused("layer_norm_epsilon", 1.5e-9, "has layer_norm_epsilon 1.5e-09; here it is a multiple of 1e-09 from 1e-09 to 0.001");
     refused("attn_pdrop", 0.1, "all three dropouts must be the same");
     refused("n_head", 3, "model.width");
     refused("n_head", 0, "'n_head' that is not a whole number from 1");
     refused("n_layer", 1e9, "'n_layer' that is not a whole number");
     refused("vocab_size", nullptr, "'vocab_size' that is not a whole number");
     refused("n_inner", "x", "of a kind that was not expected");
+    auto finer = good;
+    finer["layer_norm_epsilon"] = 1e-6;
+    CHECK(parse_huggingface_config(finer.dump(), "c").shape.norm_epsilon_e9 == 1000);
     CHECK_THROWS_WITH(parse_huggingface_config("{", "config.json"), ContainsSubstring("is not JSON"));
     auto silent = good;  // what may be left out
     for (auto const* key : {"n_inner", "layer_norm_epsilon", "scale_attn_weights", "tie_word_embeddings", "activation_function"}) {

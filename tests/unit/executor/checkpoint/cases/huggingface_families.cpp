@@ -285,6 +285,51 @@ TEST_CASE("huggingface: names without model., constants beside them")
     CHECK_THROWS_WITH(import_huggingface(folder.path / "base", folder.path / "run2"), ContainsSubstring("in I32; F32, F16 and BF16 can be read"));
 }
 
+TEST_CASE("huggingface: Qwen's biases and norms, heads of any width")
+{
+    for (auto const family : {model_family::qwen2, model_family::qwen3}) {
+        auto config = llama();
+        config.family = family;
+        config.llama.head_dim = 6;  // three heads of six columns, of twelve
+        config.model.norm_epsilon_e9 = 1000;
+        temporary_folder const folder;
+        auto const from = written_model::write(folder, config);
+        export_huggingface(from, folder.path / "out");
+        weight_files const files{folder.path / "out"};
+        auto const has = [&](std::string const& name, std::vector<std::int64_t> const& shape) {
+            INFO(name);
+            auto const at = files.find(name);
+            REQUIRE(at);
+            CHECK(at.entry->shape == shape);
+            return weight_files::read(at);
+        };
+        has("model.layers.0.self_attn.q_proj.weight", {18, 12});
+        has("model.layers.0.self_attn.v_proj.weight", {6, 12});
+        has("model.layers.0.self_attn.o_proj.weight", {12, 18});
+        if (family == model_family::qwen2) {
+            auto const bias = from.read("model.layers.1.self_attn.qkv_proj.bias", tensor_role::parameter);
+            CHECK(has("model.layers.1.self_attn.q_proj.bias", {18}) == std::vector<float>(bias.begin(), bias.begin() + 18));
+            CHECK(has("model.layers.1.self_attn.k_proj.bias", {6}) == std::vector<float>(bias.begin() + 18, bias.begin() + 24));
+            CHECK(has("model.layers.1.self_attn.v_proj.bias", {6}) == std::vector<float>(bias.begin() + 24, bias.end()));
+            CHECK_FALSE(files.find("model.layers.1.self_attn.o_proj.bias"));
+        } else {
+            CHECK(has("model.layers.1.self_attn.q_norm.weight", {6}) == from.read("model.layers.1.self_attn.q_norm.weight", tensor_role::parameter));
+            CHECK(has("model.layers.1.self_attn.k_norm.weight", {6}) == from.read("model.layers.1.self_attn.k_norm.weight", tensor_role::parameter));
+        }
+        auto const json = nlohmann::json::parse(folder.read("out/config.json"));
+        CHECK(json["model_type"] == name_of(family));
+        CHECK(json["architectures"][0] == (family == model_family::qwen2 ? "Qwen2ForCausalLM" : "Qwen3ForCausalLM"));
+        CHECK(json["head_dim"] == 6);
+        CHECK(json["rms_norm_eps"] == 1e-6);
+        auto const made = import_huggingface(folder.path / "out", folder.path / "run");
+        check_same_parameters(from, checkpoint{made.checkpoint});
+        auto const trained = read_config_file(made.config.string(), {}, find_schedule_or_name).config;
+        CHECK(trained.family == family);
+        CHECK(trained.model == config.model);
+        CHECK(trained.llama == config.llama);
+    }
+}
+
 TEST_CASE("huggingface: a Llama that is computed otherwise is rejected")
 {
     auto config = llama();
@@ -303,7 +348,17 @@ TEST_CASE("huggingface: a Llama that is computed otherwise is rejected")
     refused({{"attention_dropout", 0.1}}, "has another 'attention_dropout' than 0");
     refused({{"rope_theta", 0.5}}, "has rope_theta 0.5; here it is a whole number from 1 to 2^30");
     refused({{"rope_theta", 10000.5}}, "has rope_theta 10000.5");
-    refused({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}}}, "has rotary positions of the type 'dynamic'");
+    refused({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}}}, "has rotary positions of the type 'dynamic'; default, linear and llama3 can be taken");
+    refused({{"rope_scaling", {{"type", "linear"}}}}, "has rotary positions of the type 'linear' without 'factor'");
+    refused({{"rope_scaling", {{"type", "linear"}, {"factor", 0.5}}}}, "must have a factor of at least 1");
+    refused({{"rope_scaling",
+              {{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 1}, {"original_max_position_embeddings", 8192}}}},
+            "must have a low_freq_factor above 0 and a high_freq_factor above that");
+    refused({{"rope_scaling", 3}}, "has rotary positions that are no object");
+    refused({{"rms_norm_eps", 0.5}}, "has rms_norm_eps 0.5; here it is a multiple of 1e-09");
+    refused({{"head_dim", 5}}, "model.head_dim = 5 must be even");
+    refused({{"model_type", "qwen3"}, {"attention_bias", true}}, "has another 'attention_bias' than false");
+    refused({{"model_type", "qwen2"}, {"use_sliding_window", true}, {"sliding_window", 5}}, "attends to the last 5 of 6 tokens");
     refused({{"rope_scaling", {{"rope_type", "yarn"}}}}, "has rotary positions of the type 'yarn'");
     refused({{"num_key_value_heads", 2}}, "model.kv_heads = 2 must divide model.heads = 3");
     refused({{"model_type", "mistral"}, {"sliding_window", 5}}, "attends to the last 5 of 6 tokens");
@@ -315,6 +370,20 @@ TEST_CASE("huggingface: a Llama that is computed otherwise is rejected")
     CHECK(read(nlohmann::json::object()) == expected);
     CHECK(read({{"rope_theta", nullptr}, {"rope_scaling", nullptr}, {"rope_parameters", {{"rope_theta", 500000.0}, {"rope_type", "default"}}}}) == expected);
     CHECK(read({{"sliding_window", 5}}) == expected);  // a Llama has none
+    CHECK(read({{"rms_norm_eps", nullptr}}).shape.norm_epsilon_e9 == 1000);
+    CHECK(read({{"head_dim", 4}}).llama.head_dim == 0);
+    CHECK(read({{"head_dim", 6}}).llama.head_dim == 6);
+    CHECK(read({{"model_type", "qwen3"}, {"head_dim", nullptr}}).llama.head_dim == 128);
+    CHECK(read({{"rope_scaling", {{"type", "linear"}, {"factor", 2.5}}}}).llama.scaling ==
+          rope_scaling{.kind = rope_scaling_kind::linear, .factor_per_mille = 2500});
+    CHECK(read({{"rope_parameters",
+                 {{"rope_theta", 7},
+                  {"rope_type", "llama3"},
+                  {"factor", 8},
+                  {"low_freq_factor", 1},
+                  {"high_freq_factor", 4},
+                  {"original_max_position_embeddings", 8192}}}})
+              .llama.scaling == rope_scaling{rope_scaling_kind::llama3, 8000, 1000, 4000, 8192});
     CHECK(read({{"model_type", "mistral"}, {"sliding_window", 6}}).family == model_family::mistral);
     CHECK(read({{"num_key_value_heads", nullptr}}).llama.kv_heads == 3);
     CHECK(read({{"tie_word_embeddings", nullptr}}).shape.tied == false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rms_norm/rms_norm.hpp"
 
-#include "laws.hpp"
+#include "../laws.hpp"
 
 using namespace rheo;
 using namespace laws;

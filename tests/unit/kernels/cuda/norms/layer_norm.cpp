@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/layer_norm/layer_norm.hpp"
 
-#include "laws.hpp"
+#include "../laws.hpp"
 
 using namespace rheo;
 using namespace laws;

@@ -3,7 +3,7 @@
 #include "kernels/residual_norm/residual_norm.hpp"
 #include "kernels/residual_rms_norm/residual_rms_norm.hpp"
 
-#include "laws.hpp"
+#include "../laws.hpp"
 
 using namespace rheo;
 using namespace laws;
