@@ -7,8 +7,7 @@ rheo=$1
 # shellcheck source=tests/support/jobs.sh
 . "$(dirname "$0")/../../support/jobs.sh"
 begin_in "$2" <<'END'
-model.kv_heads = 2
-model.heads = 4
+model.kv_heads = 1
 model.head_dim = 12
 model.mlp_width = 48
 model.norm_epsilon = 1e-6

@@ -227,16 +227,10 @@ TEST_CASE("mesh: models of GPT and Llama are cut as Megatron cuts")
     CHECK(boxes(llama, 1, "model.layers.0.mlp.gate_up_proj.weight") == list{{{0, 16}, {6, 12}}, {{0, 16}, {30, 36}}});
     CHECK(boxes(llama, 3, "model.layers.1.mlp.down_proj.weight") == list{{{18, 24}, {0, 16}}});
     CHECK(boxes(llama, 1, "lm_head.weight") == list{{{128, 256}, {0, 16}}});  // padded to 512: nothing of 100 rows is here
-    auto const qwen = mesh_layout(mesh_tensors(llama_model({.vocabulary = 100,
-                                                            .width = 16,
-                                                            .heads = 4,
-                                                            .kv_heads = 2,
-                                                            .blocks = 1,
-                                                            .mlp_width = 24,
-                                                            .head_dim = 6,
-                                                            .qkv_bias = true,
-                                                            .qk_norm = true})),
-                                  {4, 1, 1}, even_cuts(3, 1));
+    auto const qwen = mesh_layout(
+        mesh_tensors(llama_model(
+            {.vocabulary = 100, .width = 16, .heads = 4, .kv_heads = 2, .blocks = 1, .mlp_width = 24, .head_dim = 6, .qkv_bias = true, .qk_norm = true})),
+        {4, 1, 1}, even_cuts(3, 1));
     REQUIRE(describe(fault(qwen)).view() == "");
     CHECK(boxes(qwen, 1, "model.layers.0.self_attn.qkv_proj.weight") == list{{{0, 16}, {6, 12}}, {{0, 16}, {24, 30}}, {{0, 16}, {36, 42}}});
     CHECK(boxes(qwen, 3, "model.layers.0.self_attn.qkv_proj.bias") == list{{{0, 1}, {18, 24}}, {{0, 1}, {30, 36}}, {{0, 1}, {42, 48}}});
