@@ -46,7 +46,8 @@ void token_file_writer::fail(std::string const& name) const
 
 void token_file_writer::begin_file()
 {
-    auto name = fmt::format("{}.{}.{}.partial", path_, ::getpid(), temporary_.size());
+    auto const slash = path_.rfind('/') + 1;  // hidden: what reads the folder leaves it out, should it stay behind
+    auto name = fmt::format("{}.{}.{}.{}.partial", path_.substr(0, slash), path_.substr(slash), ::getpid(), temporary_.size());
     descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (descriptor_ < 0) {
         fail(name);

@@ -167,6 +167,9 @@ TEST_CASE("tokenize: files are whole, numbered where there are more")
         token_file_writer out{path, tokens_of_32_bits};
         out.write(tokens);
         CHECK_FALSE(std::filesystem::exists(path));
+        for (auto const& entry : std::filesystem::directory_iterator{folder.path}) {
+            CHECK(entry.path().filename().string().starts_with(".t.bin."));  // hidden until it is whole
+        }
         CHECK(out.finish() == std::vector{path});
     }
     CHECK(tokens_of({path}) == tokens);
