@@ -339,7 +339,7 @@ void command_line::add_tokenize()
                     "Token behind each document, or none. Default: the tokenizer's end-of-text token, if it has one.")
         ->type_name("TOKEN");
     command.add_flag("--no-special-tokens", options.no_special_tokens, "Leave out the tokens that the tokenizer puts around each text.");
-    command.add_option("--invalid", options.invalid, "What to do with bytes that are no UTF-8: replace them by U+FFFD, or refuse the file.")
+    command.add_option("--invalid", options.invalid, "What to do with bytes that are not UTF-8: replace them by U+FFFD, or refuse the file.")
         ->check(CLI::IsMember({"replace", "refuse"}))
         ->capture_default_str();
     command

@@ -52,7 +52,7 @@ void print(tokenize_counts const& counts, std::vector<std::string> const& files,
                counts.documents, plural(counts.documents), counts.files, plural(counts.files), static_cast<double>(counts.bytes) / 1e6, seconds);
     fmt::print("documents end with {}; model.vocabulary = {}\n", ends, vocabulary);
     if (counts.replaced > 0) {
-        fmt::print("{} sequence{} of bytes that were no UTF-8 became U+FFFD\n", counts.replaced, plural(counts.replaced));
+        fmt::print("{} sequence{} of bytes that were not UTF-8 became U+FFFD\n", counts.replaced, plural(counts.replaced));
     }
     for (auto const& file : files) {
         fmt::print("{}\n", file);

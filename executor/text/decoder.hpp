@@ -15,7 +15,7 @@
 
 namespace rheo::inline v0 {
 
-/// Bytes as byte_level.hpp writes them. Several tokens may be one character; bytes that are no UTF-8 become U+FFFD.
+/// Bytes as byte_level.hpp writes them. Several tokens may be one character; bytes that are not UTF-8 become U+FFFD.
 struct decode_byte_level {};
 /// Pieces <0x00> to <0xFF> in a row are bytes: a character, or U+FFFD for each if they are none.
 struct decode_byte_fallback {};

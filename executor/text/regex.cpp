@@ -77,7 +77,7 @@ regex::regex(std::string const& pattern) : pattern_{pattern}
     std::size_t at = 0;
     auto* const made = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr);
     if (made == nullptr) {
-        throw json_error{fmt::format("has the regular expression '{}', which is none: {}, at byte {} of '{}'", pattern, message_of(error), at, text)};
+        throw json_error{fmt::format("has the regular expression '{}', which is invalid: {}, at byte {} of '{}'", pattern, message_of(error), at, text)};
     }
     auto const owner = std::make_shared<code>(made);
     if (number_of(made, PCRE2_INFO_MATCHEMPTY) != 0) {

@@ -45,7 +45,7 @@ sentencepiece_model::sentencepiece_model(std::string_view bytes)
 {
     auto const made = std::make_shared<library>();
     if (auto const status = made->processor.LoadFromSerializedProto(absl::string_view{bytes.data(), bytes.size()}); !status.ok()) {
-        refuse("this is no model of SentencePiece's", status);
+        refuse("this is not a SentencePiece model", status);
     }
     library_ = made;
 }

@@ -96,7 +96,7 @@ private:
         if (options_.refuse_invalid && at < part.own) {
             throw exit_error{
                 exit_code::bad_data,
-                fmt::format("text: {} has bytes that are no UTF-8, the first is 0x{:02x}; convert it (iconv), or replace them with --invalid=replace", where,
+                fmt::format("text: {} has bytes that are not UTF-8, the first is 0x{:02x}; convert it (iconv), or replace them with --invalid=replace", where,
                             static_cast<unsigned char>(part.text[at]))};
         }
         auto context = part.text.substr(part.own);

@@ -19,7 +19,7 @@ struct tokenize_options {
     std::string field = "text";                ///< of JSON lines
     std::optional<token_id> document_token{};  ///< behind each document
     bool special_tokens = true;                ///< those that the tokenizer puts around a text
-    bool refuse_invalid = false;               ///< bytes that are no UTF-8, else they become U+FFFD
+    bool refuse_invalid = false;               ///< bytes that are not UTF-8, else they become U+FFFD
     int threads = 1;                           ///< that encode
     std::size_t batch_bytes = 1 << 20;
     std::size_t context_bytes = 2048;
@@ -30,7 +30,7 @@ struct tokenize_counts {
     std::int64_t documents = 0;
     std::int64_t bytes = 0;  ///< of files, unpacked
     std::int64_t tokens = 0;
-    std::int64_t replaced = 0;  ///< parts that were no UTF-8
+    std::int64_t replaced = 0;  ///< parts that were not UTF-8
     std::int64_t recut = 0;     ///< stretches that were encoded again, since the one before did not end where they began
 };
 

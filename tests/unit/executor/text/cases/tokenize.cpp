@@ -93,7 +93,7 @@ TEST_CASE("tokenize: batches and threads change no token")
     }
 }
 
-TEST_CASE("tokenize: what is no UTF-8 is replaced as in the whole text")
+TEST_CASE("tokenize: what is not UTF-8 is replaced as in the whole text")
 {
     std::mt19937 draw{9};
     temporary_folder const folder;
