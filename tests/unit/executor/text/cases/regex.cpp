@@ -95,5 +95,6 @@ TEST_CASE("regex: long runs match, exponential patterns are refused")
     auto const match = blanks.find(text, 0);
     CHECK(match.is == regex::status::found);
     CHECK(match.end == 11'999'999);
-    CHECK_THROWS_WITH(regex{"(a+)+[^a]{2}"}.find(std::string(60, 'a') + "c", 0), Catch::Matchers::ContainsSubstring("cannot be matched here: match limit exceeded"));
+    CHECK_THROWS_WITH(regex{"(a+)+[^a]{2}"}.find(std::string(60, 'a') + "c", 0),
+                      Catch::Matchers::ContainsSubstring("cannot be matched here: match limit exceeded"));
 }
