@@ -96,6 +96,7 @@ train gone 2 --set plan.pipelines=[2] --set plan.tensor=2 --set checkpoint.every
 expect "without a checkpoint the state is lost" 6 $?
 
 # A checkpoint of groups, resumed by others.
+with_checkpoint half 2 --set plan.pipelines=[2] --set plan.tensor=2 --set checkpoint.every_steps=1
 train half 2 --set plan.pipelines=[2] --set plan.tensor=2 --set checkpoint.every_steps=1 --inject kill:0@4:backward --inject kill:1@4:backward
 expect "both members die" "" "$(value digest half)"
 same half 4 --set plan.pipelines=[1,3] --set plan.tensor=[1,3]
