@@ -4,12 +4,10 @@
 //   mpirun -n 2 bench_degree_or_stages [--turns 3] [--steps 4] [--blocks 12] [--microbatches 8] [--sequences 4] [--tokens 64]
 // Start it by itself, with as many ranks as cores. Two ranks need 8 GB of memory.
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,8 +16,8 @@
 #include <fmt/format.h>
 #include <mpi.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
+#include "../step_durations.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/train/run.hpp"
 
@@ -58,24 +56,6 @@ struct way {
     int degree;
     std::vector<double> step_s{};
 };
-
-/// The durations of whole steps after the first two: the first is redone with its own scales, the second warms up.
-void read_steps(std::filesystem::path const& folder, std::vector<double>& durations)
-{
-    std::ifstream metrics{folder / "metrics.jsonl"};
-    for (std::string text; std::getline(metrics, text);) {
-        auto const object = nlohmann::json::parse(text, nullptr, false);
-        if (object.is_object() && object.value("kind", "") == "step" && object.value("step", 0) >= 2) {
-            durations.push_back(object.at("duration_s").get<double>());
-        }
-    }
-}
-
-double median(std::vector<double> values)
-{
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
-}
 
 }  // namespace
 
@@ -117,7 +97,8 @@ int main(int argc, char** argv)
                 leave_job(result);
             }
             world = result.survivors;
-            read_steps(path, one.step_s);
+            auto const steps = bench::step_durations(path);
+            one.step_s.insert(one.step_s.end(), steps.begin(), steps.end());
         }
     }
     if (self == 0) {
@@ -130,7 +111,7 @@ int main(int argc, char** argv)
             config.plan.pipelines = one.pipelines;
             config.plan.tensor.values = {one.degree};
             auto const planned = make_plan(model, config, ranks)->time.count;
-            auto const step = median(one.step_s);
+            auto const step = bench::median(one.step_s);
             first_s = first_s > 0 ? first_s : step;
             first_planned = first_planned > 0 ? first_planned : planned;
             fmt::print("{:<26}{:>8.2f} s{:>12.1f}{:>8.2f}{:>10.2f}\n", one.name, step, tokens / step, first_s / step, first_planned / planned);

@@ -27,6 +27,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "../step_durations.hpp"
 #include "least_copied.hpp"
 
 namespace {
@@ -86,12 +87,6 @@ arguments read_arguments(int argc, char** argv)
         }
     }
     return result;
-}
-
-double median(std::vector<double> values)
-{
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
 }
 
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
@@ -251,7 +246,7 @@ json medians(std::vector<json> const& all)
             for (auto const& one : all) {
                 values.push_back(one.at(key).get<double>());
             }
-            result[key] = median(values);
+            result[key] = bench::median(values);
         }
     }
     return result;

@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "../step_durations.hpp"
 #include "executor/train/run.hpp"
 #include "kernels/adamw/adamw.hpp"
 #include "kernels/blas.hpp"
@@ -71,12 +72,6 @@ arguments read_arguments(int argc, char** argv)
         }
     }
     return result;
-}
-
-double median(std::vector<double> values)
-{
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
 }
 
 template <class Work>
@@ -179,7 +174,7 @@ std::map<std::string, double> parts_of_a_step(std::filesystem::path const& folde
     }
     std::map<std::string, double> result;
     for (auto const& [what, times] : all) {
-        result[what] = median(times);
+        result[what] = bench::median(times);
     }
     return result;
 }
@@ -266,21 +261,14 @@ int main(int argc, char** argv)
         fmt::print(stderr, "{}\n", result.record.message);
         leave_job(result);
     }
-    std::vector<double> durations;
-    std::ifstream metrics{folder / "metrics.jsonl"};
-    for (std::string text; std::getline(metrics, text);) {
-        auto const object = json::parse(text, nullptr, false);
-        if (object.is_object() && object.value("kind", "") == "step" && object.value("step", 0) >= 2) {
-            durations.push_back(object.at("duration_s").get<double>());
-        }
-    }
+    auto const durations = bench::step_durations(folder);
     auto const parts = parts_of_a_step(folder, step_id{2});
     std::filesystem::remove_all(folder);
 
     auto const state = state_of(fused(gpt_model(config.model)));
     auto const counts = count(config.model, state, given.sequences, given.tokens);
     double const tokens = static_cast<double>(given.sequences) * given.tokens;
-    double const step = median(durations);
+    double const step = bench::median(durations);
     double const flops = 6 * counts.matrix_parameters * tokens + counts.attention_flops;
     auto const at = [&](std::string const& what) { return parts.contains(what) ? parts.at(what) : 0.0; };
 

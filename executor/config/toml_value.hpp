@@ -45,8 +45,10 @@ inline std::string toml_value(recompute_policy value)
                                                   : toml_value(value == recompute_policy::always);
 }
 
-template <class Int>
-    requires std::integral<Int> && (!std::same_as<Int, bool>)
+template <class Value>
+concept WholeNumber = std::integral<Value> && !std::same_as<Value, bool>;
+
+template <WholeNumber Int>
 std::string toml_value(Int value)
 {
     return fmt::format("{}", value);

@@ -95,7 +95,7 @@ described_job describe(simulate_options const& options)
         if (!measured) {
             throw exit_error{exit_code::bad_data, measured.error().message};
         }
-        job.clocks = job_clocks{*measured, clock_request_of(config.power, *measured), config.power.straggler, make_group_exchanges(job.model, job.request)};
+        job.clocks = job_clocks{*measured, clock_request_of(config.power, *measured), config.power.straggler};
     }
     job.steps = options.steps > 0 ? options.steps : job.steps;
     job.reduction = reduction_of(options.on);

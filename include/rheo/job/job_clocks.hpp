@@ -12,9 +12,8 @@ struct job_clocks {
     profile layers;                  ///< has a stage for each layer of the model
     clock_request request;           ///< with what a waiting device draws
     bool answers_slow_ranks = true;  ///< others run at the least energy for the time of a slow rank
-    group_exchanges exchanges{};     ///< of the model, if ranks share stages
 
-    friend bool operator==(job_clocks const&, job_clocks const&) = default;
+    friend constexpr bool operator==(job_clocks const&, job_clocks const&) = default;
 };
 
 }  // namespace rheo::inline v0

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
-#include <utility>
 #include <vector>
 
 #include "rheo/pipeline/instance.hpp"
@@ -26,8 +24,7 @@ void add_member(pipeline_instance& pipeline, rank_id of_position, rank_id joins)
         if (group.front() == of_position) {
             group.push_back(joins);
             if (!pipeline.shares.empty()) {
-                auto& shares = pipeline.shares[stage];
-                shares = even_shares(std::accumulate(shares.begin(), shares.end(), 0), static_cast<int>(group.size()));
+                pipeline.shares[stage] = dealt_evenly(pipeline.shares[stage], group.size());
             }
         }
     }

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +22,12 @@
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {
+
+/// Which places ranks that wait take.
+enum class group_filling : std::uint8_t {
+    all,        ///< those of lost ranks
+    only_empty  ///< one in each group that has no rank left
+};
 
 namespace detail {
 
@@ -58,8 +63,7 @@ struct damaged_pipeline {
             std::erase(group, no_member);
             if (!before.shares.empty() && !group.empty()) {
                 auto const& shares = before.shares[stage];
-                auto const degree = static_cast<int>(group.size());
-                now.shares.push_back(shares.size() == group.size() ? shares : even_shares(std::accumulate(shares.begin(), shares.end(), 0), degree));
+                now.shares.push_back(shares.size() == group.size() ? shares : dealt_evenly(shares, group.size()));
             }
             now.stages.push_back(std::move(group));
         }
@@ -73,13 +77,13 @@ struct damaged_pipeline {
         return member == groups[position].end() ? no_member : *member;
     }
 
-    /// Ranks that wait fill holes: either one of each empty group, or all. @param choose the rank that joins a member's node, or takes an empty position
+    /// Ranks that wait fill holes. @param choose the rank that joins a member's node, or takes an empty position
     template <class Choose>
-    void fill(bool only_empty, Choose const& choose)
+    void fill(group_filling holes, Choose const& choose)
     {
         for (std::size_t position = 0; position < groups.size(); ++position) {
             for (auto& member : groups[position]) {
-                if (member == no_member && (!only_empty || members(position) == 0)) {
+                if (member == no_member && (holes == group_filling::all || members(position) == 0)) {
                     member = choose(any_member(position));
                 }
             }
@@ -175,12 +179,6 @@ std::vector<int> shares_by_speed(array_view<pipeline_instance const> pipelines, 
     return shares;
 }
 
-/// Which places ranks that wait take.
-enum class group_filling : std::uint8_t {
-    all,        ///< those of lost ranks
-    only_empty  ///< one in each group that has no rank left
-};
-
 /// What a repair is to keep to.
 struct group_repair {
     int microbatches;   ///< of a step
@@ -211,11 +209,10 @@ result<recomposition> repair_groups(array_view<pipeline_instance const> before, 
         return waiting.take(node);
     };
     auto const fill = [&] {
-        for (auto& pipeline : pipelines) {
-            pipeline.fill(true, choose);
-        }
-        for (auto& pipeline : pipelines) {
-            pipeline.fill(rules.fill == group_filling::only_empty, choose);
+        for (auto const holes : {group_filling::only_empty, rules.fill}) {
+            for (auto& pipeline : pipelines) {
+                pipeline.fill(holes, choose);
+            }
         }
     };
     auto const is_kept = [&](detail::damaged_pipeline<>& pipeline) {

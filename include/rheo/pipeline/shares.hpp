@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 #include "rheo/pipeline/instance.hpp"
@@ -24,6 +25,13 @@ constexpr std::vector<int> even_shares(int grid, int degree)
         shares.push_back(static_cast<int>(cut_evenly(grid, degree, member).count()));
     }
     return shares;
+}
+
+/// The shards of a group dealt to so many ranks, as evenly as can be.
+template <class OnlyWhenCalled = void>
+std::vector<int> dealt_evenly(std::vector<int> const& shares, std::size_t degree)
+{
+    return even_shares(std::accumulate(shares.begin(), shares.end(), 0), static_cast<int>(degree));
 }
 
 /// A group of so many ranks on a grid, seen from one of them. @pre 1 <= degree <= grid, 0 <= member < degree

@@ -85,7 +85,7 @@ public:
         detail::keep_most_surviving(now.choices, request_.failures);
         auto const& losses = known_.wanted.losses;
         recovery_price const price{time_to_next_loss(losses, all), losses.copy_rate, {}, detail::any_lost(before, holdings)};
-        return detail::cheapest(std::move(now.choices), price, [&](recomposition& next) { place(next, now); });
+        return detail::cheapest(std::move(now.choices), price, [&](detail::group_choice& choice) { place(choice, now); });
     }
 
 private:
@@ -207,24 +207,23 @@ private:
         if (!next.rebuilt) {
             next.shares = shares_by_speed(next.pipelines, request_.microbatches);
         }
-        auto const as_plan = detail::plan_of(next.pipelines, next.shares, model_, request_);
+        auto as_plan = detail::plan_of(next.pipelines, next.shares, model_, request_);
+        as_plan.spares = next.spares;
         next.time = time_of_step(as_plan, model_, request_, prices_);
         auto const after = holdings_under(as_plan, now.staying, known_.cells_per_layer, known_.optimizer);
-        now.choices.push_back({std::move(next), survivability_of(after, tensors_, nodes_of(after, request_.node_size))});
+        now.choices.push_back({std::move(next), std::move(as_plan), survivability_of(after, tensors_, nodes_of(after, request_.node_size))});
     }
 
-    /// Ranks of rebuilt pipelines change places so that few bytes move. @post next.moved is known
-    void place(recomposition& next, membership const& now) const
+    /// Ranks of rebuilt pipelines change places so that few bytes move. @post choice.next.moved is known
+    void place(detail::group_choice& choice, membership const& now) const
     {
-        auto as_plan = detail::plan_of(next.pipelines, next.shares, model_, request_);
-        if (next.rebuilt) {
-            as_plan.spares = next.spares;
-            as_plan = with_fewest_moves(std::move(as_plan), now.staying, now.holdings, known_, membership_rules_of(request_));
-            next.pipelines = as_plan.pipelines;
-            next.spares = as_plan.spares;
+        if (choice.next.rebuilt) {
+            choice.as_plan = with_fewest_moves(std::move(choice.as_plan), now.staying, now.holdings, known_, membership_rules_of(request_));
+            choice.next.pipelines = choice.as_plan.pipelines;
+            choice.next.spares = choice.as_plan.spares;
         }
-        auto const after = holdings_under(as_plan, now.staying, known_.cells_per_layer, known_.optimizer);
-        next.moved = missing_bytes(now.holdings, after, tensors_);
+        auto const after = holdings_under(choice.as_plan, now.staying, known_.cells_per_layer, known_.optimizer);
+        choice.next.moved = missing_bytes(now.holdings, after, tensors_);
     }
 
     model_description model_;

@@ -84,18 +84,20 @@ constexpr double factor_of(array_view<slow_rank const> slow, rank_id rank)
 
 /// The stages' profile with rows of their own for positions that are groups, or slow, as they take now.
 template <class OnlyWhenCalled = void>
-profile with_own_positions(profile stages, pipeline_instance const& pipeline, array_view<double const> factors, stage_placement const& where,
-                           group_exchanges const& exchanges, watts blocking)
+profile with_own_positions(profile stages, pipeline_instance const& pipeline, array_view<double const> factors, group_exchanges const& exchanges,
+                           watts blocking)
 {
     auto const measured = stages.rows;
+    auto const where = placement_of(pipeline);
     auto const chain = static_cast<std::size_t>(stage_count(pipeline.cuts));
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
         auto const position = where.positions[s];
         auto const factor = factors[static_cast<std::size_t>(position)];
+        bool const is_again = s >= chain && where.positions[s % chain] == position;  // the same stage of the other copy of the model
         auto const sharing = sharing_of(pipeline, stage_id{static_cast<int>(s)}, exchanges);
         bool const is_alone = pipeline.stages[s].size() == 1;
         for (auto row : measured) {
-            if ((is_alone && factor == 1.0) || at(row.stage) != s % chain || !is_compute(row.kind)) {
+            if (is_again || (is_alone && factor == 1.0) || at(row.stage) != s % chain || !is_compute(row.kind)) {
                 continue;
             }
             if (!is_alone) {
@@ -184,7 +186,7 @@ result<pipeline_frontier> make_pipeline_frontier(plan const& p, std::size_t pipe
     if (!stages) {
         return failure{stages.error()};
     }
-    auto const measured = detail::with_own_positions(*std::move(stages), instance, key.factors, placement_of(instance), exchanges, request.costs.blocking);
+    auto const measured = detail::with_own_positions(*std::move(stages), instance, key.factors, exchanges, request.costs.blocking);
     auto made = make_activity_network(make_event_network(array_view{&compute, 1}, {{transfer_times(measured, compute)}, {}}).network, measured, request.costs);
     if (!made) {
         return failure{made.error()};

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,7 +27,7 @@ struct in_place_memory {
     friend bool operator==(in_place_memory const&, in_place_memory const&) = default;
 };
 
-/// What ranks hold in a round. Each list has the same ranks in the same order, without contributions.
+/// What ranks hold in a round. Each list has the same ranks in the same order, without uses.
 struct in_place_round {
     std::vector<rank_holdings> received;  ///< when all copies have arrived, with what they held
     std::vector<rank_holdings> after;     ///< when they have dropped what they need not hold
@@ -123,16 +122,11 @@ private:
 };
 
 template <class OnlyWhenCalled = void>
-std::vector<rank_holdings> as_holdings(held_layers<> const& held, array_view<rank_holdings const> ranks, collection const& state)
+std::vector<rank_holdings> as_holdings(held_layers<> const& held, array_view<rank_holdings const> ranks)
 {
     std::vector<rank_holdings> list;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-        auto& holds = list.emplace_back(rank_holdings{ranks[r].rank, ranks[r].version, held.layers_of(r), {}});
-        for (std::size_t u = 0; u < state.uses.size(); ++u) {
-            if (held.has(r, state.uses[u].layer)) {
-                holds.uses.push_back({use_id{static_cast<std::int32_t>(u)}, {}});
-            }
-        }
+        list.push_back({ranks[r].rank, ranks[r].version, held.layers_of(r), {}});
     }
     return list;
 }
@@ -185,7 +179,7 @@ std::optional<in_place_round> next_round(array_view<rank_holdings const> held, a
             }
         }
     }
-    in_place_round round{detail::as_holdings(now, held, state), {}, false};
+    in_place_round round{detail::as_holdings(now, held), {}, false};
     auto const drop_where = [&](auto const& may_go) {
         for (layer_id layer{0}; at(layer) < now.layers(); ++layer) {
             for (std::size_t r = 0; r < held.size(); ++r) {
@@ -209,7 +203,7 @@ std::optional<in_place_round> next_round(array_view<rank_holdings const> held, a
     if (!received && !dropped) {
         return std::nullopt;
     }
-    round.after = detail::as_holdings(now, held, state);
+    round.after = detail::as_holdings(now, held);
     round.more = !detail::hold_the_same(round.after, wanted);
     return round;
 }
@@ -227,28 +221,26 @@ template <class OnlyWhenCalled = void>
 std::optional<in_place_shortage> in_place_shortage_of(std::vector<rank_holdings> held, array_view<rank_holdings const> wanted, collection const& state,
                                                       in_place_memory const& memory, int failures)
 {
-    bool const changes = needs_rounds(held, wanted, state, memory);
-    while (changes && !detail::hold_the_same(held, wanted)) {
-        auto round = next_round(held, wanted, state, memory, failures);
-        if (round) {
-            held = std::move(round->after);
-            continue;
-        }
-        detail::held_layers<> const now{state, memory.committed, held};
-        for (std::size_t r = 0; r < held.size(); ++r) {
-            std::optional<bytes> least;
-            for (auto const layer : wanted[r].layers) {
-                if (!now.has(r, layer)) {
-                    least = std::min(least.value_or(now.missing(r, layer)), now.missing(r, layer));
-                }
-            }
-            if (least) {
-                return in_place_shortage{held[r].rank, now.used(r) + *least};
-            }
-        }
-        return std::nullopt;  // all have what they want; the rest is never dropped
+    if (!needs_rounds(held, wanted, state, memory)) {
+        return std::nullopt;
     }
-    return std::nullopt;
+    while (auto round = next_round(held, wanted, state, memory, failures)) {
+        if (!round->more) {
+            return std::nullopt;
+        }
+        held = std::move(round->after);
+    }
+    detail::held_layers<> const now{state, memory.committed, held};
+    std::optional<in_place_shortage> first;
+    for (std::size_t r = 0; r < held.size() && !first; ++r) {
+        for (auto const layer : wanted[r].layers) {
+            auto const needed = now.used(r) + now.missing(r, layer);
+            if (!now.has(r, layer) && (!first || needed < first->needed)) {
+                first = {held[r].rank, needed};
+            }
+        }
+    }
+    return first;  // what nobody misses is dropped, so somebody misses something
 }
 
 }  // namespace rheo::inline v0

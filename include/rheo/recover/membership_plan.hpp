@@ -173,6 +173,9 @@ template <class OnlyWhenCalled = void>
 std::optional<membership_plan> plan_next_round(array_view<rank_holdings const> holdings, membership_plan const& in_force, array_view<rank_id const> leaving,
                                                replanning const& known, membership_rules rules)
 {
+    if (!in_force.salvage.more) {
+        return std::nullopt;
+    }
     auto const staying = detail::ranks_that_stay(holdings, leaving);
     auto const is_gone = [&](rank_id rank) { return !std::binary_search(staying.begin(), staying.end(), rank); };
     for (auto const& pipeline : in_force.pipelines) {
@@ -180,9 +183,6 @@ std::optional<membership_plan> plan_next_round(array_view<rank_holdings const> h
         if (std::any_of(ranks.begin(), ranks.end(), is_gone)) {
             return std::nullopt;
         }
-    }
-    if (!in_force.salvage.more) {
-        return std::nullopt;
     }
     recomposition same{
         .pipelines = in_force.pipelines, .shares = in_force.shares, .spares = in_force.spares, .degraded = in_force.degraded, .time = in_force.time};

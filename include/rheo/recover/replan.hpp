@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -126,6 +127,13 @@ void limit_to_round(recovery_plan& plan, array_view<rank_holdings const> holding
     if (auto round = next_round(holdings, salvage.after, known.state, memory, known.wanted.failures)) {
         plan.copies = plan_copies(layers_by_rank(holdings), layers_by_rank(round->received), known, node_of);
         salvage.after = std::move(round->after);
+        for (auto& holds : salvage.after) {
+            for (std::size_t u = 0; u < known.state.uses.size(); ++u) {
+                if (std::binary_search(holds.layers.begin(), holds.layers.end(), known.state.uses[u].layer)) {
+                    holds.uses.push_back({use_id{static_cast<std::int32_t>(u)}, {}});
+                }
+            }
+        }
         salvage.in_place = true;
         salvage.more = round->more;
     }

@@ -29,6 +29,8 @@ survives other-node 5 "${on_nodes[@]}" --inject kill:1@1:sum_gradient
 expect "other-node: the rank that waits" none "$(has_work other-node 4)"
 survives node-lost 5 "${on_nodes[@]}" --inject kill:2@1:gather --inject kill:3@1:gather
 expect "node-lost: the rank that waited" some "$(has_work node-lost 4)"
+# One node holds each stage, and the other one keeps copies: its loss is survived.
+survives kept-copies 4 --set plan.pipelines=[4] --set plan.tensor=2 --set plan.node_size=2 --inject kill:0@1:backward --inject kill:1@1:backward
 survives own-node 6 "${twos[@]}" --set plan.pipelines=[] --set plan.spares=2 --set plan.node_size=3 --inject kill:4@1:backward
 expect "own-node: the ranks that waited" "none some" "$(has_work own-node 2) $(has_work own-node 5)"
 survives borrowed 5 --set plan.pipelines=[3,2] --set plan.tensor=[2,1,2] --inject kill:2@1:forward

@@ -51,8 +51,8 @@ inline joules drawn_by(clocked_work const& work, played_step<> const& played)
 template <class OnlyWhenCalled = void>
 class plan_clock_choices {
 public:
-    /// @pre the clocks outlive it
-    explicit plan_clock_choices(job_clocks const& clocks) : clocks_{&clocks} {}
+    /// @param exchanges of the job's model  @pre the clocks outlive it
+    plan_clock_choices(job_clocks const& clocks, group_exchanges exchanges) : clocks_{&clocks}, exchanges_{std::move(exchanges)} {}
 
     /// @param whole plan of a step  @param work of it, or other work on its ranks
     result<clocked_work> work_of(plan const& whole, modelled_step const& work, bool is_whole, slow_factors const& slow)
@@ -64,7 +64,6 @@ public:
         clocked_work result;
         for (std::size_t i = 0; i < whole.pipelines.size(); ++i) {
             auto const& pipeline = whole.pipelines[i];
-            auto const where = placement_of(pipeline);
             auto const groups = groups_of(pipeline);
             std::vector<double> factors;
             for (auto const& group : groups) {
@@ -74,7 +73,7 @@ public:
             if (!stages) {
                 return failure{"the plan cannot have clocks: " + stages.error()};
             }
-            options_by_kind options{with_own_positions(*std::move(stages), pipeline, factors, where, clocks_->exchanges, clocks_->request.costs.blocking)};
+            options_by_kind options{with_own_positions(*std::move(stages), pipeline, factors, exchanges_, clocks_->request.costs.blocking)};
             auto const compute = is_whole ? program{} : program_of_pipeline(whole, i);
             auto const& p = work.pipelines[i].program;
             auto const chain = stages_per_copy(p);
@@ -162,10 +161,10 @@ private:
         std::vector<pipeline_frontier_key> keys;
         std::vector<pipeline_frontier const*> all;
         for (std::size_t i = 0; i < whole.pipelines.size(); ++i) {
-            keys.push_back(frontier_key_of(whole, i, array_view<slow_rank const>{slow}, clocks_->exchanges.grid));
+            keys.push_back(frontier_key_of(whole, i, array_view<slow_rank const>{slow}, exchanges_.grid));
             auto place = frontiers_.find(keys.back());
             if (place == frontiers_.end()) {
-                auto made = make_pipeline_frontier(whole, i, clocks_->layers, clocks_->request, array_view<slow_rank const>{slow}, clocks_->exchanges);
+                auto made = make_pipeline_frontier(whole, i, clocks_->layers, clocks_->request, array_view<slow_rank const>{slow}, exchanges_);
                 if (!made) {
                     return failure{made.error()};
                 }
@@ -181,6 +180,7 @@ private:
     }
 
     job_clocks const* clocks_;
+    group_exchanges exchanges_;
     std::map<pipeline_frontier_key, pipeline_frontier> frontiers_;
     std::map<std::vector<pipeline_frontier_key>, result<chosen_clocks>> chosen_;
 };

@@ -68,7 +68,7 @@ public:
     explicit plan_steps(job_description const& job) : job_{&job}, levels_{network_of<link>(job.cluster)}, steps_{job.model, job.request, job.cluster}
     {
         if (job.clocks) {
-            clocks_.emplace(*job.clocks);
+            clocks_.emplace(*job.clocks, make_group_exchanges(job.model, job.request));
         }
     }
 

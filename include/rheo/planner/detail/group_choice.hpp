@@ -48,6 +48,7 @@ bool fits_alone(pipeline_instance const& pipeline, model_description const& mode
 /// A way to continue.
 struct group_choice {
     recomposition next;
+    plan as_plan;
     survivability afterwards;
 };
 
@@ -82,7 +83,7 @@ recomposition cheapest(std::vector<group_choice> choices, recovery_price price, 
     for (auto& choice : choices) {
         auto& next = choice.next;
         if (best == nullptr || price(next.time, {}) < least) {
-            place(next);
+            place(choice);
             if (auto const cost = price(next.time, next.moved); best == nullptr || cost < least) {
                 best = &next;
                 least = cost;

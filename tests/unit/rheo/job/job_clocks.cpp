@@ -45,7 +45,8 @@ joules energy_of_step(job_description const& job, plan const& p, seconds time)
     std::vector<pipeline_frontier const*> all;
     made.reserve(p.pipelines.size());
     for (std::size_t i = 0; i < p.pipelines.size(); ++i) {
-        made.push_back(*make_pipeline_frontier(p, i, job.clocks->layers, job.clocks->request, array_view<slow_rank const>{}, job.clocks->exchanges));
+        made.push_back(*make_pipeline_frontier(p, i, job.clocks->layers, job.clocks->request, array_view<slow_rank const>{},
+                                               make_group_exchanges(job.model, job.request)));
         all.push_back(&made.back());
     }
     auto const chosen = *choose_clocks(array_view<pipeline_frontier const* const>{all}, job.clocks->request);
@@ -102,7 +103,6 @@ TEST_CASE("job_clocks: groups have one clock, losses and returns too")
     job.model = on_grid(job.model, 2);
     job.request.tensor.values = {2};
     job.request = on_cluster(job.request, job.cluster);
-    job.clocks->exchanges = make_group_exchanges(job.model, job.request);
     auto const p = make_plan(job.model, job.request, 4)->plan;
     auto const step = in_s(step_time(job));
     for (double const longer : {0.0, 1.2}) {
