@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/records/record_files.hpp"
+#include "executor/config/text_file.hpp"
 #include "executor/records/run_folder.hpp"
 #include "executor/report/run_page.hpp"
 #include "executor/report/runs_page.hpp"

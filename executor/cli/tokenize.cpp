@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/cli/commands.hpp"
+#include "executor/config/strict_json.hpp"
 #include "executor/text/corpus/bpe_training.hpp"
 #include "executor/text/corpus/text_model.hpp"
 #include "executor/text/corpus/tokenize.hpp"
@@ -59,6 +60,8 @@ void print(tokenize_counts const& counts, std::vector<std::string> const& files,
     }
 }
 
+void print_json(nlohmann::json const& answer) { fmt::print("{}\n", format_json(answer, 1)); }
+
 int train_tokenizer(tokenize_command_options const& options)
 {
     if (options.vocabulary == 0) {
@@ -70,7 +73,11 @@ int train_tokenizer(tokenize_command_options const& options)
                                             .vocabulary = options.vocabulary,
                                             .field = options.field,
                                             .threads = threads_of(options)});
-    fmt::print("{}: {} tokens, trained on {:.1f} MB\n", options.out, made.vocabulary, static_cast<double>(made.bytes) / 1e6);
+    if (options.json) {
+        print_json({{"file", options.out}, {"vocabulary", made.vocabulary}, {"bytes", made.bytes}});
+    } else {
+        fmt::print("{}: {} tokens, trained on {:.1f} MB\n", options.out, made.vocabulary, static_cast<double>(made.bytes) / 1e6);
+    }
     return 0;
 }
 
@@ -83,6 +90,9 @@ int tokenize(tokenize_command_options const& options)
     }
     if (options.paths.size() < 2) {
         throw exit_error{exit_code::usage, "tokenize needs a tokenizer and files: rheo tokenize tokenizer.json texts --out tokens.bin"};
+    }
+    if (!options.out.ends_with(".bin")) {
+        throw exit_error{exit_code::usage, fmt::format("--out {}: the name of a token file ends in .bin; rheo train takes others for texts", options.out)};
     }
     auto const started = std::chrono::steady_clock::now();
     auto const model = open_text_model(options.paths.front());
@@ -104,16 +114,15 @@ int tokenize(tokenize_command_options const& options)
     auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     auto const ends = end ? fmt::format("'{}' ({})", token_of(model, *end), *end) : std::string{"no token"};
     if (options.json) {
-        nlohmann::json const answer{{"files", files},
-                                    {"tokens", counts.tokens},
-                                    {"token_bits", 8 * form.token_bytes},
-                                    {"documents", counts.documents},
-                                    {"bytes", counts.bytes},
-                                    {"replaced", counts.replaced},
-                                    {"vocabulary", vocabulary},
-                                    {"document_token", end ? nlohmann::json(*end) : nlohmann::json()},
-                                    {"seconds", seconds}};
-        fmt::print("{}\n", answer.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+        print_json({{"files", files},
+                    {"tokens", counts.tokens},
+                    {"token_bits", 8 * form.token_bytes},
+                    {"documents", counts.documents},
+                    {"bytes", counts.bytes},
+                    {"replaced", counts.replaced},
+                    {"vocabulary", vocabulary},
+                    {"document_token", end ? nlohmann::json(*end) : nlohmann::json()},
+                    {"seconds", seconds}});
     } else {
         print(counts, files, vocabulary, form, ends, seconds);
     }

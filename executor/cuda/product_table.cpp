@@ -125,7 +125,7 @@ std::vector<attention_shape> attentions_of(std::span<layer_description const> la
         for (int j = 0; j < layer.shards; ++j) {
             for (auto const& op_of_shard : sharded(layer, layer.shards, j).ops) {
                 if (auto const& o = op_of_shard.own; op_of_shard.kind == shard_op_kind::operation && o.kind == op_kind::attention) {
-                    all.insert({shape.sequences, shape.tokens, o.heads, o.kv_heads == 0 ? o.heads : o.kv_heads, o.out_width / o.heads});
+                    all.insert({shape.sequences, shape.tokens, o.heads, kv_heads_of(o), o.out_width / o.heads});
                 }
             }
         }

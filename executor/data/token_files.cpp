@@ -108,7 +108,7 @@ token_file_header check_token_file(file_bytes const& file, std::string const& pa
 file_bytes::file_bytes(std::string const& path) : path_{path}
 {
     file_handle const file(path);
-    struct stat status{};
+    struct stat status = {};
     if (::fstat(file.get(), &status) != 0) {
         refuse_call(path, errno);
     }
@@ -151,7 +151,7 @@ file_bytes::~file_bytes()
 
 std::optional<std::string> file_bytes::change() const
 {
-    struct stat now{};
+    struct stat now = {};
     if (mapped_ == nullptr || ::stat(path_.c_str(), &now) != 0 || now.st_dev != opened_.device || now.st_ino != opened_.number) {
         return std::nullopt;  // what is mapped has lost its name at most
     }

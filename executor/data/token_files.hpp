@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Files as one row of tokens: the bytes of text files, or llm.c's token files, with tokens of 16 or of 32 bits (token_file_form.hpp). Files are taken in the order they are named, folders recursively in the order of their
-// paths, without hidden files; a name that ends in `.bin` is a token file. Large files are mapped, not read: when one is
+// Files as one row of tokens: the bytes of text files, or llm.c's token files, with tokens of 16 or of 32 bits (token_file_form.hpp).
+// Files are taken in the order of file_list.hpp; a name that ends in `.bin` is a token file. Large files are mapped, not read: when one is
 // overwritten or cut in place, its tokens change under the run. `change` finds that by size and time stamp; a file that was
 // replaced by another of its name is no such case, since the mapping keeps the old one.
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "executor/config/strict_json.hpp"
+#include "executor/config/text_file.hpp"
 #include "executor/records/record_line.hpp"
 #include "rheo/units/exit_error.hpp"
 

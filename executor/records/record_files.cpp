@@ -67,24 +67,6 @@ std::string end_of_file(std::string const& path, std::streamoff most)
     return text;
 }
 
-void write_whole(std::string const& path, std::string const& text)
-{
-    auto const partial = path + ".partial";
-    {
-        std::ofstream file(partial, std::ios::binary);
-        file << text;
-        file.close();
-        if (!file) {
-            throw exit_error{exit_code::environment, fmt::format("'{}' cannot be written: {}", path, std::strerror(errno))};
-        }
-    }
-    std::error_code error;
-    fs::rename(partial, path, error);
-    if (error) {
-        throw exit_error{exit_code::environment, fmt::format("'{}' cannot be written: {}", path, error.message())};
-    }
-}
-
 void make_record_folder(std::string const& path)
 {
     std::error_code error;

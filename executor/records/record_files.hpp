@@ -40,9 +40,6 @@ private:
 /// The file's last bytes, from the beginning of a line on; empty when there is none.
 std::string end_of_file(std::string const& path, std::streamoff most);
 
-/// Writes a file, whole or not at all. @throws exit_error
-void write_whole(std::string const& path, std::string const& text);
-
 /// Makes a folder with those above it, if it is not there. @throws exit_error
 void make_record_folder(std::string const& path);
 

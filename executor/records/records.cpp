@@ -20,6 +20,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/config/text_file.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/plan/plan_json.hpp"
 #include "executor/records/metrics_log.hpp"

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/records/record_files.hpp"
+#include "executor/config/text_file.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct stage_item {
     tile_pool* pool = nullptr;                                            ///< on the host: whose threads take the tiles; null: the backend's
     bool remainder = false;                                               ///< of what a loss has left of a step: on a device nothing is recorded for it
     group_exchange* exchange = nullptr;                                   ///< between the members of the stage's group; null where one rank has all shards
-    std::function<void(std::span<use_id const>)> const* added = nullptr;  ///< told which uses a backward has added to, before each exchange that follows
+    std::function<void(std::span<use_id const>)> const* added = nullptr;  ///< called with the uses that a backward has added to, before each exchange
 };
 
 /// A forward and a backward of different items may run at once, each with a pool of its own: they share no scratch memory,
@@ -163,13 +164,8 @@ protected:
     std::vector<use_id> loss_uses_;
     array<std::byte> gradients_;      ///< of the slots of one layer at a time
     array<std::byte> boundaries_[2];  ///< between two layers of the stage
-    using rope_key = std::array<int, 7>;
-    static constexpr rope_key turns_key(op const& o)
-    {
-        auto const& s = o.scaling;
-        return {head_width(o),     o.rope_base, static_cast<int>(s.kind), s.factor_per_mille, s.low_freq_factor_per_mille, s.high_freq_factor_per_mille,
-                s.original_context};
-    }
+    using rope_key = std::tuple<int, int, rope_scaling>;
+    static constexpr rope_key turns_key(op const& o) { return {head_width(o), o.rope_base, o.scaling}; }
     std::map<rope_key, array<float>> turns_;                ///< table of a rope
     std::vector<std::vector<std::size_t>> recomputed_ops_;  ///< layer -> its operations that wrote what it drops
     std::vector<use_id> adding_;                            ///< what the backward at hand has added to since its last exchange

@@ -153,7 +153,7 @@ earlier_slices<typename Kernels::storage const> stage_on<Kernels>::pass::keys_be
 template <class Kernels>
 void stage_on<Kernels>::pass::rope(op const& o, storage const* from, storage* to, bool back)
 {
-    auto const kept = o.kv_heads == 0 ? o.heads : o.kv_heads;
+    auto const kept = kv_heads_of(o);
     by.rope({.rows = rows(),
              .length = tokens(),
              .first = first_token(),

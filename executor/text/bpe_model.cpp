@@ -11,6 +11,7 @@
 #include "executor/config/strict_json.hpp"
 #include "executor/text/byte_level.hpp"
 #include "executor/text/utf8.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
 
@@ -252,6 +253,9 @@ void bpe_model::encode(std::string_view word, std::vector<token_id>& out) const
     thread_local std::vector<token_id> symbols;
     symbols.clear();
     first_symbols(word, symbols);
+    if (symbols.size() > static_cast<std::size_t>(INT32_MAX)) {
+        throw exit_error{exit_code::bad_data, fmt::format("text: a word has {} bytes, expected at most {} symbols in one", word.size(), INT32_MAX)};
+    }
     symbols.size() <= short_word ? merge_short(symbols) : merge_long(symbols);
     out.insert(out.end(), symbols.begin(), symbols.end());
 }

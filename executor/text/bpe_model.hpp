@@ -36,8 +36,11 @@ class bpe_model {
 public:
     /// @throws json_error naming the merge or token that does not fit
     explicit bpe_model(bpe_description description);
+    bpe_model(bpe_model&&) = default;  // a copy would look at the texts of the first
+    bpe_model& operator=(bpe_model&&) = default;
 
     /// Appends the tokens of a word. Cost: linear in short words, n log n in long ones @pre words of characters are valid UTF-8
+    /// @throws exit_error: the word has more symbols than 31 bits count
     void encode(std::string_view word, std::vector<token_id>& out) const;
 
     std::unordered_map<std::string, token_id> const& vocabulary() const { return description_.vocabulary; }

@@ -19,18 +19,6 @@ namespace {
 
 using pieces = std::vector<std::string>;
 
-std::string replaced(std::string const& text, std::string_view what, std::string_view by)
-{
-    std::string out;
-    std::size_t copied = 0;
-    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, copied)) {
-        out.append(text, copied, at - copied);
-        out += by;
-        copied = at + what.size();
-    }
-    return out.append(text, copied);
-}
-
 void apply(decode_byte_level, pieces& all)
 {
     std::string bytes;
@@ -103,31 +91,19 @@ void apply(decode_strip const& step, pieces& all)
     }
 }
 
-void apply(decode_replace_text const& step, pieces& all)
+template <class Step>
+    requires requires(Step const& step) { replaced(step, {}); }
+void apply(Step const& step, pieces& all)
 {
     for (auto& piece : all) {
-        piece = replaced(piece, step.what, step.by);
-    }
-}
-
-void apply(decode_replace_regex const& step, pieces& all)
-{
-    for (auto& piece : all) {
-        std::string out;
-        std::size_t copied = 0;
-        for (auto found = step.what.find(piece, 0); found.is == regex::status::found; found = step.what.find(piece, copied)) {
-            out.append(piece, copied, found.begin - copied);
-            out += step.by;
-            copied = found.end;
-        }
-        piece = out.append(piece, copied);
+        piece = replaced(step, piece);
     }
 }
 
 void apply(decode_metaspace const& step, pieces& all)
 {
     for (std::size_t i = 0; i < all.size(); ++i) {
-        all[i] = replaced(all[i], step.mark, i == 0 && step.prepended ? "" : " ");
+        all[i] = replaced(replace_text{step.mark, i == 0 && step.prepended ? "" : " "}, all[i]);
     }
 }
 
@@ -157,14 +133,7 @@ void read_into(nlohmann::json const& value, std::vector<decoder::step>& steps)
         auto const number = [&](char const* key) { return static_cast<std::size_t>(integer_member(value, key, {0, 1 << 20})); };
         steps.emplace_back(decode_strip{content, number("start"), number("stop")});
     } else if (type == "Replace") {
-        only_keys(value, "decoder", {"type", "pattern", "content"});
-        auto const what = read_pattern(member(value, "pattern"));
-        auto const by = text_member(value, "content");
-        if (what.is_regex) {
-            steps.emplace_back(decode_replace_regex{regex{what.text}, by});
-        } else {
-            steps.emplace_back(decode_replace_text{what.text, by});
-        }
+        std::visit([&](auto&& made) { steps.emplace_back(std::move(made)); }, read_replacement(value, "decoder"));
     } else if (type == "Metaspace") {
         only_keys(value, "decoder", {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
         auto const mark = text_member(value, "replacement");

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "executor/text/regex.hpp"
+#include "executor/text/replacement.hpp"
 
 namespace rheo::inline v0 {
 
@@ -27,14 +27,6 @@ struct decode_strip {
     std::size_t start;
     std::size_t stop;
 };
-struct decode_replace_text {
-    std::string what;
-    std::string by;
-};
-struct decode_replace_regex {
-    regex what;
-    std::string by;
-};
 /// Marks are blanks; in the first piece they are nothing where one was put before.
 struct decode_metaspace {
     std::string mark;
@@ -43,7 +35,7 @@ struct decode_metaspace {
 
 class decoder {
 public:
-    using step = std::variant<decode_byte_level, decode_byte_fallback, decode_fuse, decode_strip, decode_replace_text, decode_replace_regex, decode_metaspace>;
+    using step = std::variant<decode_byte_level, decode_byte_fallback, decode_fuse, decode_strip, replace_text, replace_regex, decode_metaspace>;
 
     decoder() = default;  ///< blanks between tokens
     explicit decoder(std::vector<step> steps) : steps_{std::move(steps)}, given_{true} {}

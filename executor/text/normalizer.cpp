@@ -65,30 +65,8 @@ std::string applied(strip step, std::string_view text)
     return std::string{text};
 }
 
-std::string applied(replace_text const& step, std::string_view text)
-{
-    std::string out;
-    out.reserve(text.size() + text.size() / 2);
-    std::size_t copied = 0;
-    for (auto at = text.find(step.what); at != std::string_view::npos; at = text.find(step.what, copied)) {
-        out.append(text, copied, at - copied);
-        out += step.by;
-        copied = at + step.what.size();
-    }
-    return out.append(text, copied);
-}
-
-std::string applied(replace_regex const& step, std::string_view text)
-{
-    std::string out;
-    std::size_t copied = 0;
-    for (auto found = step.what.find(text, 0); found.is == regex::status::found; found = step.what.find(text, copied)) {
-        out.append(text, copied, found.begin - copied);
-        out += step.by;
-        copied = found.end;
-    }
-    return out.append(text, copied);
-}
+std::string applied(replace_text const& step, std::string_view text) { return replaced(step, text); }
+std::string applied(replace_regex const& step, std::string_view text) { return replaced(step, text); }
 
 void read_into(nlohmann::json const& value, std::vector<normalizer::step>& steps)
 {
@@ -117,14 +95,7 @@ void read_into(nlohmann::json const& value, std::vector<normalizer::step>& steps
         only_keys(value, "normalizer", {"type", "strip_left", "strip_right"});
         steps.emplace_back(strip{truth_member(value, "strip_left"), truth_member(value, "strip_right")});
     } else if (type == "Replace") {
-        only_keys(value, "normalizer", {"type", "pattern", "content"});
-        auto const by = text_member(value, "content");
-        auto const what = read_pattern(member(value, "pattern"));
-        if (what.is_regex) {
-            steps.emplace_back(replace_regex{regex{what.text}, by});
-        } else {
-            steps.emplace_back(replace_text{what.text, by});
-        }
+        std::visit([&](auto&& made) { steps.emplace_back(std::move(made)); }, read_replacement(value, "normalizer"));
     } else {
         refuse_part("normalizer.type", type, "NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Prepend, Strip, Replace, Sequence");
     }
@@ -137,7 +108,7 @@ std::string normalizer::apply(std::string_view text, bool begins) const
     std::string result{text};
     for (auto const& one : steps_) {
         if (begins || !std::holds_alternative<prepend>(one)) {
-            result = std::visit([&](auto const& what) { return applied(what, result); }, one);
+            result = std::visit([&](auto const& change) { return applied(change, result); }, one);
         }
     }
     return result;
@@ -155,8 +126,8 @@ bool normalizer::marks_blanks(std::string_view mark) const
     if (rest != steps_.end() && std::holds_alternative<prepend>(*rest)) {
         ++rest;
     }
-    auto const* const replaced = rest != steps_.end() ? std::get_if<replace_text>(&*rest) : nullptr;
-    return replaced != nullptr && rest + 1 == steps_.end() && replaced->what == " " && replaced->by == mark;
+    auto const* const marks = rest != steps_.end() ? std::get_if<replace_text>(&*rest) : nullptr;
+    return marks != nullptr && rest + 1 == steps_.end() && marks->pattern == " " && marks->by == mark;
 }
 
 normalizer read_normalizer(nlohmann::json const& value)

@@ -12,7 +12,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "executor/text/regex.hpp"
+#include "executor/text/replacement.hpp"
 
 namespace rheo::inline v0 {
 
@@ -29,14 +29,6 @@ struct prepend {
 struct strip {
     bool left;
     bool right;
-};
-struct replace_text {
-    std::string what;
-    std::string by;
-};
-struct replace_regex {
-    regex what;
-    std::string by;
 };
 
 /// A text, and where in the text from which it was made its parts come from. A change makes the places inside it unknown, those at its ends stay known.

@@ -61,6 +61,10 @@ private:
             refuse(pattern_, fmt::format("the anchor {} at byte {}", c, at_));
         } else if (next_is("}+")) {
             refuse(pattern_, "'}+' is possessive for one library and greedy for the other");
+        } else if (next_is("{,")) {
+            refuse(pattern_, "'{,' begins a repetition for one library and is text for the other");
+        } else if (next_is("}?") && out_.find_last_not_of("0123456789") == out_.rfind('{')) {
+            refuse(pattern_, "'{n}?' may be left out for one library and not for the other");
         } else if (next_is("(?") && !next_is("(?:") && !next_is("(?i:") && !next_is("(?=") && !next_is("(?!") && !next_is("(?<=") && !next_is("(?<!") &&
                    !next_is("(?>")) {
             refuse(pattern_, fmt::format("the group at byte {}", at_));
@@ -111,8 +115,8 @@ private:
             return;
         case 'p':
         case 'P': property(c); return;
-        case 'u': hexadecimal(4, 4); return;
-        case 'x': hexadecimal(2, 2); return;
+        case 'u': hexadecimal(4); return;
+        case 'x': hexadecimal(2); return;
         case 'n':
         case 'r':
         case 't':
@@ -145,22 +149,18 @@ private:
                 refuse(pattern_, fmt::format("the property '{}'", name));
             }
         }
-        auto const plain = name.size() <= 2 || name == "Any" || name == "White_Space" || name == "Alphabetic" || name == "Emoji" ||
-                           name == "Extended_Pictographic" || name == "Emoji_Presentation" || name == "Lowercase" || name == "Uppercase";
+        auto const category = name.size() <= 2 && !name.starts_with('Y') && !name.starts_with('y');  // none begins so, but the script Yi does
+        auto const plain = category || name == "Any" || name == "White_Space" || name == "Alphabetic" || name == "Emoji" || name == "Extended_Pictographic" ||
+                           name == "Emoji_Presentation" || name == "Lowercase" || name == "Uppercase";
         out_ += fmt::format("\\{}{{{}{}}}", inverted ? 'P' : 'p', plain ? "" : "sc:", name);  // PCRE2's own are scripts with their extensions
     }
 
-    void hexadecimal(std::size_t least, std::size_t most)
+    void hexadecimal(std::size_t count)
     {
-        std::size_t count = 0;
-        while (count < most && at_ + count < pattern_.size() &&
-               std::string_view{"0123456789abcdefABCDEF"}.find(pattern_[at_ + count]) != std::string_view::npos) {
-            ++count;
-        }
-        if (count < least) {
-            refuse(pattern_, fmt::format("an escape without {} hexadecimal digits, at byte {}", least, at_ - 2));
-        }
         auto const digits = pattern_.substr(at_, count);
+        if (digits.size() < count || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos) {
+            refuse(pattern_, fmt::format("an escape without {} hexadecimal digits, at byte {}", count, at_ - 2));
+        }
         at_ += count;
         if (count == 2 && digits[0] >= '8') {
             refuse(pattern_, fmt::format("\\x{} is a byte, not a character", digits));

@@ -56,15 +56,15 @@ std::size_t last_cut_before_blank(std::string_view text, std::size_t least, std:
 
 }  // namespace
 
-token_encoder::token_encoder(tokenizer const& with) : with_{with}, memory_{std::make_unique<remembered[]>(places)} {}
+token_encoder::token_encoder(tokenizer const& with) : tokenizer_{with}, memory_{std::make_unique<remembered[]>(places)} {}
 
 chunk_end token_encoder::encode(text_chunk const& chunk, std::vector<token_id>& out)
 {
     expects(chunk.own <= chunk.text.size(), "a chunk's own bytes are within its text");
-    expects((chunk.begins_text && chunk.ends_text && chunk.own == chunk.text.size()) || with_.cuts() != tokenizer::cutting::never,
-            "texts are cut only for a tokenizer whose tokens that cannot change");
+    expects((chunk.begins_text && chunk.ends_text && chunk.own == chunk.text.size()) || tokenizer_.cuts() != tokenizer::cutting::never,
+            "texts are cut only for a tokenizer whose tokens a cut cannot change");
     out_ = &out;
-    auto const& added = with_.parts().added;
+    auto const& added = tokenizer_.parts().added;
     auto const limit = chunk.ends_text ? chunk.text.size() : without_tokens_to_come(chunk.text, added.longest());
     std::size_t at = 0;
     bool behind_token = false;
@@ -104,12 +104,12 @@ std::size_t token_encoder::encode_segment(segment const& s)
         encode_closed(s);
         return s.text.size();
     }
-    return with_.cuts() == tokenizer::cutting::between_matches ? encode_between_matches(s) : encode_before_blanks(s);
+    return tokenizer_.cuts() == tokenizer::cutting::between_matches ? encode_between_matches(s) : encode_before_blanks(s);
 }
 
 void token_encoder::encode_closed(segment const& s)
 {
-    auto const& p = with_.parts();
+    auto const& p = tokenizer_.parts();
     auto const each = [this](std::string_view piece) { encode_piece(piece); };
     auto const words = [&](std::string_view text, bool begins) {
         auto const step = p.words.resumable_step();
@@ -153,7 +153,7 @@ void token_encoder::encode_closed(segment const& s)
 
 std::size_t token_encoder::encode_between_matches(segment const& s)
 {
-    auto const& p = with_.parts();
+    auto const& p = tokenizer_.parts();
     auto text = s.text;
     auto const* const form = p.normalize.only_form();
     if (form != nullptr && s.open) {  // what follows may be composed with the last character
@@ -232,7 +232,7 @@ std::size_t token_encoder::encode_between_matches(segment const& s)
 
 std::size_t token_encoder::encode_before_blanks(segment const& s)
 {
-    auto const& mark = with_.word_mark();
+    auto const& mark = tokenizer_.word_mark();
     auto end = s.target;
     while (end < s.text.size() && !is_cut_before_blank(s.text, end, mark)) {
         ++end;
@@ -248,7 +248,7 @@ std::size_t token_encoder::encode_before_blanks(segment const& s)
 
 void token_encoder::encode_piece(std::string_view piece)
 {
-    auto const& mark = with_.word_mark();
+    auto const& mark = tokenizer_.word_mark();
     if (mark.empty()) {
         encode_word(piece);
         return;
@@ -266,7 +266,7 @@ void token_encoder::encode_piece(std::string_view piece)
 void token_encoder::encode_word(std::string_view word)
 {
     auto& out = *out_;
-    auto const& model = with_.parts().model;
+    auto const& model = tokenizer_.parts().model;
     if (word.size() > std::tuple_size_v<decltype(remembered::word)>) {
         model.encode(word, out);
         return;

@@ -60,7 +60,7 @@ private:
         bool open;  ///< more text follows that is not here
     };
 
-    tokenizer with_;
+    tokenizer tokenizer_;
     std::unique_ptr<remembered[]> memory_;
     std::vector<token_id>* out_ = nullptr;
 

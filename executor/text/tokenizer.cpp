@@ -43,8 +43,9 @@ void tokenizer::name_tokens()
     for (auto const& [name, id] : parts_->model.vocabulary()) {
         put(id, name);
     }
+    auto const farthest = names.size() + (1U << 20);  // from the vocabulary, not from what was added: a short file takes little memory
     for (auto const& token : parts_->added.all()) {
-        if (static_cast<std::size_t>(token.id) > names.size() + (1U << 20)) {
+        if (static_cast<std::size_t>(token.id) > farthest) {
             throw json_error{fmt::format("has the added token '{}' with id {}, far beyond its vocabulary", token.content, token.id)};
         }
         put(token.id, token.content);

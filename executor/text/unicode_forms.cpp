@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unicode's normalization forms. Most text is in them already: a table of the characters that are, whatever is beside them, leaves only the stretches
 // around others to utf8proc. A stretch begins with the last stable character before, with which what follows may be composed.
+#include <algorithm>
 #include <array>
 #include <bitset>
-#include <cstdlib>
+#include <iterator>
 #include <memory>
-#include <new>
+#include <vector>
 
 #include <utf8proc.h>
 
@@ -19,11 +20,6 @@ namespace {
 constexpr std::size_t planes_end = 0x30000;  ///< what lies beyond is looked up one by one; it is rare
 using stable_set = std::bitset<planes_end>;
 
-int flags_of(unicode_form form)
-{
-    return UTF8PROC_STABLE | (form.composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) | (form.compatibility ? UTF8PROC_COMPAT : 0);
-}
-
 constexpr bool is_vowel_or_final_jamo(char32_t code) { return (code >= 0x1161 && code <= 0x1175) || (code >= 0x11a8 && code <= 0x11c2); }
 
 /// What a character is alone, without composition.
@@ -32,6 +28,37 @@ std::size_t decompose(unicode_form form, char32_t code, std::array<utf8proc_int3
     auto const flags = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (form.compatibility ? UTF8PROC_COMPAT : 0));
     auto const count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), out.data(), static_cast<utf8proc_ssize_t>(out.size()), flags, nullptr);
     return count < 0 ? 0U : static_cast<std::size_t>(count);
+}
+
+/// Canonical ordering (UAX 15): marks in a row by their classes. utf8proc's own takes quadratic time for long rows.
+void order_marks(std::vector<utf8proc_int32_t>& codes)
+{
+    auto const class_of = [](utf8proc_int32_t code) { return utf8proc_get_property(code)->combining_class; };
+    for (auto begin = codes.begin(); begin != codes.end();) {
+        auto const end = std::find_if(begin, codes.end(), [&](utf8proc_int32_t code) { return class_of(code) == 0; });
+        std::stable_sort(begin, end, [&](utf8proc_int32_t a, utf8proc_int32_t b) { return class_of(a) < class_of(b); });
+        begin = end == codes.end() ? end : std::next(end);
+    }
+}
+
+void append_form(std::string& out, unicode_form form, std::string_view stretch)
+{
+    std::vector<utf8proc_int32_t> codes;
+    std::array<utf8proc_int32_t, 32> parts{};
+    for (std::size_t at = 0; at < stretch.size();) {
+        auto const here = utf8_at(stretch, at);
+        auto const count = decompose(form, here.code, parts);
+        codes.insert(codes.end(), parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count));
+        at += here.bytes;
+    }
+    order_marks(codes);
+    if (form.composed) {
+        auto const flags = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+        codes.resize(static_cast<std::size_t>(utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), flags)));
+    }
+    for (auto const code : codes) {
+        append_utf8(out, static_cast<char32_t>(code));
+    }
 }
 
 bool is_same_alone(unicode_form form, char32_t code)
@@ -46,11 +73,9 @@ bool is_same_alone(unicode_form form, char32_t code)
     }
     std::string text;
     append_utf8(text, code);
-    utf8proc_uint8_t* made = nullptr;
-    auto const bytes = utf8proc_map(reinterpret_cast<utf8proc_uint8_t const*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()), &made,
-                                    static_cast<utf8proc_option_t>(flags_of(form)));
-    std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> const owner{made, &std::free};
-    return bytes == static_cast<utf8proc_ssize_t>(text.size()) && text == std::string_view{reinterpret_cast<char const*>(made), text.size()};
+    std::string made;
+    append_form(made, form, text);
+    return made == text;
 }
 
 bool may_join_before(unicode_form form, char32_t code, stable_set const& seconds)
@@ -104,18 +129,6 @@ stable_set const& table_of(unicode_form form)
     return form.compatibility ? table<false, true>() : table<false, false>();
 }
 
-void append_form(std::string& out, unicode_form form, std::string_view stretch)
-{
-    utf8proc_uint8_t* made = nullptr;
-    auto const bytes = utf8proc_map(reinterpret_cast<utf8proc_uint8_t const*>(stretch.data()), static_cast<utf8proc_ssize_t>(stretch.size()), &made,
-                                    static_cast<utf8proc_option_t>(flags_of(form)));
-    std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> const owner{made, &std::free};
-    if (bytes < 0) {
-        throw std::bad_alloc{};  // the only error that valid UTF-8 leaves
-    }
-    out.append(reinterpret_cast<char const*>(made), static_cast<std::size_t>(bytes));
-}
-
 }  // namespace
 
 bool is_stable(unicode_form form, char32_t code) { return code < 0x80 || (code < planes_end ? table_of(form)[code] : look_up(form, code)); }
@@ -161,19 +174,11 @@ normalized_text normalize_with_places(unicode_form form, std::string_view text)
 
 std::size_t normalized_text::source_of(std::size_t at) const
 {
-    auto found = std::string::npos;
     if (parts.empty()) {
         return at;
     }
-    for (std::size_t i = parts.size(); i-- > 0;) {
-        if (parts[i].at <= at) {
-            if (parts[i].same || parts[i].at == at) {
-                found = parts[i].source + (at - parts[i].at);
-            }
-            break;
-        }
-    }
-    return found;
+    auto const& found = *std::prev(std::upper_bound(parts.begin(), parts.end(), at, [](std::size_t place, part const& p) { return place < p.at; }));
+    return found.same || found.at == at ? found.source + (at - found.at) : std::string::npos;
 }
 
 }  // namespace rheo::inline v0

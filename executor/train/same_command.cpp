@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/config/text_file.hpp"
 #include "executor/os/process_state.hpp"
 #include "executor/records/records.hpp"
 

@@ -106,7 +106,7 @@ __device__ void layer_norm_weight_gradients(Arguments const& a, workspace scratc
                                              .mean = width > 0 ? a.mean[row] : 0,
                                              .rstd = width > 0 ? a.rstd[row] : 0};
         },
-        [&](layer_norm_weight_item<T> const& item, float (&sums)[2][chunk_size<T>]) {
+        [&](layer_norm_weight_item<T> const& item, column_chunk_sums<2, T>& sums) {
             for (int e = 0; e < chunk_size<T>; ++e) {
                 sums[0][e] = fmaf(item.dy.at(e), (item.x.at(e) - item.mean) * item.rstd, sums[0][e]);
                 sums[1][e] += item.dy.at(e);

@@ -26,7 +26,7 @@ __device__ void bias_gradient(Arguments const& a, std::int64_t gradient_row, wor
     column_sums<1, T>(
         a.out, scratch, at,
         [&](std::int64_t row, std::int64_t index) { return load<Whole>(a.output_gradient + row * gradient_row, row < a.rows ? a.out : 0, index); },
-        [&](chunk<T> const& dy, float (&sums)[1][chunk_size<T>]) {
+        [&](chunk<T> const& dy, column_chunk_sums<1, T>& sums) {
             for (int e = 0; e < chunk_size<T>; ++e) {
                 sums[0][e] += dy.at(e);
             }

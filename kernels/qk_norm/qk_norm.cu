@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/cuda/column_sums.cuh"
-#include "kernels/cuda/exact.cuh"
 #include "kernels/cuda/policy.hpp"
-#include "kernels/cuda/rows.cuh"
+#include "kernels/rms_norm/rms_norm.cuh"
 
 namespace rheo::inline v0::cuda {
 
@@ -137,34 +135,19 @@ struct head_range {
     std::int64_t count;
 };
 
-template <class T>
-struct head_item {
-    chunk<T> x;
-    chunk<T> dy;
-    float rstd;
-};
-
 template <class T, class Sum, bool Whole>
 __global__ void __launch_bounds__(column_threads) backward_weight(qk_norm_backward_weight_arguments<policy_of<T, Sum>> a, head_range heads, workspace scratch)
 {
-    exact_adder adder{heads.first == 0 ? a.query_gradient : a.key_gradient};
-    column_sums<1, T>(
-        a.head_width, scratch, place_in_grid(),
-        [&](std::int64_t number, std::int64_t chunk) {
-            std::int64_t const row = number / heads.count;
-            std::int64_t const head = heads.first + number % heads.count;
-            std::int64_t const width = row < a.rows ? a.head_width : 0;
-            std::int64_t const first = (row * (a.heads + 2 * a.kv_heads) + head) * a.head_width;
-            return head_item<T>{.x = load<Whole>(a.input + first, width, chunk),
-                                .dy = load<Whole>(a.output_gradient + first, width, chunk),
-                                .rstd = width > 0 ? a.rstd[head * a.rows + row] : 0};
-        },
-        [&](head_item<T> const& item, float (&sums)[1][chunk_size<T>]) {
-            for (int e = 0; e < chunk_size<T>; ++e) {
-                sums[0][e] = fmaf(item.dy.at(e), item.x.at(e) * item.rstd, sums[0][e]);
-            }
-        },
-        [&](int, std::int64_t column, float sum) { adder.add(column, sum); }, [&] { adder.merge(); });
+    auto const& gamma = heads.first == 0 ? a.query_gradient : a.key_gradient;
+    rms_norm_weight_sums<T>(a.head_width, gamma, scratch, place_in_grid(), [&](std::int64_t number, std::int64_t chunk) {
+        std::int64_t const row = number / heads.count;
+        std::int64_t const head = heads.first + number % heads.count;
+        std::int64_t const width = row < a.rows ? a.head_width : 0;
+        std::int64_t const first = (row * (a.heads + 2 * a.kv_heads) + head) * a.head_width;
+        return rms_norm_weight_item<T>{.x = load<Whole>(a.input + first, width, chunk),
+                                       .dy = load<Whole>(a.output_gradient + first, width, chunk),
+                                       .rstd = width > 0 ? a.rstd[head * a.rows + row] : 0};
+    });
 }
 
 }  // namespace

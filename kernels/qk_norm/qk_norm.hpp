@@ -5,12 +5,13 @@
 // Qwen3 has them): each head of q and of k in packed q, k, v is a row of its own, all heads of q with one gamma, all of k with another, and the values are
 // copied. y = gamma x rstd, rstd = 1/sqrt(mean of x^2 + epsilon), which forward keeps of each head and row.
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/cuda/stream.hpp"
 #include "kernels/cuda/workspace.hpp"
 #include "kernels/exact/exact.hpp"
+#include "kernels/rms_norm/rms_norm.hpp"
 #include "rheo/tensor/dtype.hpp"
 
 namespace rheo::inline v0 {
@@ -58,67 +59,49 @@ struct qk_norm_backward_weight_arguments {
 
 namespace definition {
 
-template <dtype_policy Policy>
-void qk_norm_forward(qk_norm_forward_arguments<Policy> const& a)
+/// Calls norm(first element, gamma, place of 1/root) for the heads of q and k of each row, and copies those of v.
+template <class Arguments, class T, class Norm>
+void norm_heads(Arguments const& a, T const* from, T* to, Norm const& norm)
 {
-    using compute = compute_t<Policy>;
-    using storage = storage_t<Policy>;
-    auto const d = a.head_width;
     auto const all = a.heads + 2 * a.kv_heads;
     for (std::int64_t r = 0; r < a.rows; ++r) {
         for (std::int64_t h = 0; h < all; ++h) {
-            auto const* x = a.input + (r * all + h) * d;
-            auto* y = a.output + (r * all + h) * d;
-            if (h >= a.heads + a.kv_heads) {
-                for (std::int64_t c = 0; c < d; ++c) {
-                    y[c] = x[c];
-                }
-                continue;
+            auto const first = (r * all + h) * a.head_width;
+            if (h < a.heads + a.kv_heads) {
+                norm(first, h < a.heads ? a.query_gamma : a.key_gamma, h * a.rows + r);
+            } else {
+                std::copy_n(from + first, a.head_width, to + first);
             }
-            auto const* gamma = h < a.heads ? a.query_gamma : a.key_gamma;
-            compute squares = 0;
-            for (std::int64_t c = 0; c < d; ++c) {
-                squares += compute(x[c]) * compute(x[c]);
-            }
-            compute const rstd = compute(1) / std::sqrt(squares / static_cast<compute>(d) + static_cast<compute>(a.epsilon));
-            for (std::int64_t c = 0; c < d; ++c) {
-                y[c] = static_cast<storage>(compute(x[c]) * rstd * compute(gamma[c]));
-            }
-            a.rstd[h * a.rows + r] = rstd;
         }
     }
 }
 
 template <dtype_policy Policy>
+void qk_norm_forward(qk_norm_forward_arguments<Policy> const& a)
+{
+    norm_heads(a, a.input, a.output, [&](std::int64_t first, storage_t<Policy> const* gamma, std::int64_t root) {
+        rms_norm_forward(rms_norm_forward_arguments<Policy>{.rows = 1,
+                                                            .width = a.head_width,
+                                                            .epsilon = a.epsilon,
+                                                            .input = a.input + first,
+                                                            .gamma = gamma,
+                                                            .output = a.output + first,
+                                                            .rstd = a.rstd + root});
+    });
+}
+
+template <dtype_policy Policy>
 void qk_norm_backward_input(qk_norm_backward_input_arguments<Policy> const& a)
 {
-    using compute = compute_t<Policy>;
-    using storage = storage_t<Policy>;
-    auto const d = a.head_width;
-    auto const all = a.heads + 2 * a.kv_heads;
-    for (std::int64_t r = 0; r < a.rows; ++r) {
-        for (std::int64_t h = 0; h < all; ++h) {
-            auto const* x = a.input + (r * all + h) * d;
-            auto const* dy = a.output_gradient + (r * all + h) * d;
-            auto* dx = a.input_gradient + (r * all + h) * d;
-            if (h >= a.heads + a.kv_heads) {
-                for (std::int64_t c = 0; c < d; ++c) {
-                    dx[c] = dy[c];
-                }
-                continue;
-            }
-            auto const* gamma = h < a.heads ? a.query_gamma : a.key_gamma;
-            auto const rstd = a.rstd[h * a.rows + r];
-            compute projected = 0;  // mean of gamma dy x^, x^ = x rstd
-            for (std::int64_t c = 0; c < d; ++c) {
-                projected += compute(gamma[c]) * compute(dy[c]) * (compute(x[c]) * rstd);
-            }
-            projected /= static_cast<compute>(d);
-            for (std::int64_t c = 0; c < d; ++c) {
-                dx[c] = static_cast<storage>((compute(gamma[c]) * compute(dy[c]) - compute(x[c]) * rstd * projected) * rstd);
-            }
-        }
-    }
+    norm_heads(a, a.output_gradient, a.input_gradient, [&](std::int64_t first, storage_t<Policy> const* gamma, std::int64_t root) {
+        rms_norm_backward_input(rms_norm_backward_input_arguments<Policy>{.rows = 1,
+                                                                          .width = a.head_width,
+                                                                          .input = a.input + first,
+                                                                          .gamma = gamma,
+                                                                          .rstd = a.rstd + root,
+                                                                          .output_gradient = a.output_gradient + first,
+                                                                          .input_gradient = a.input_gradient + first});
+    });
 }
 
 template <dtype_policy Policy>

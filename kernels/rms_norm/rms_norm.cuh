@@ -70,25 +70,31 @@ struct rms_norm_weight_item {
     float rstd;
 };
 
-/// The block's part of the weight's gradient.
-template <bool Whole, class T, class Arguments>
-__device__ void rms_norm_weight_gradient(Arguments const& a, workspace scratch, column_place at)
+/// The block's part of a weight's gradient. item(row, chunk) gives what a row has, zeros beyond the last.
+template <class T, class Sum, class Item>
+__device__ void rms_norm_weight_sums(std::int64_t width, Sum const& gamma, workspace scratch, column_place at, Item const& item)
 {
-    exact_adder adder{a.gamma_gradient};
+    exact_adder adder{gamma};
     column_sums<1, T>(
-        a.width, scratch, at,
-        [&](std::int64_t row, std::int64_t chunk) {
-            std::int64_t const width = row < a.rows ? a.width : 0;
-            return rms_norm_weight_item<T>{.x = load<Whole>(a.input + row * a.width, width, chunk),
-                                           .dy = load<Whole>(a.output_gradient + row * a.width, width, chunk),
-                                           .rstd = width > 0 ? a.rstd[row] : 0};
-        },
-        [&](rms_norm_weight_item<T> const& item, float (&sums)[1][chunk_size<T>]) {
+        width, scratch, at, item,
+        [&](rms_norm_weight_item<T> const& of, column_chunk_sums<1, T>& sums) {
             for (int e = 0; e < chunk_size<T>; ++e) {
-                sums[0][e] = fmaf(item.dy.at(e), item.x.at(e) * item.rstd, sums[0][e]);
+                sums[0][e] = fmaf(of.dy.at(e), of.x.at(e) * of.rstd, sums[0][e]);
             }
         },
         [&](int, std::int64_t column, float sum) { adder.add(column, sum); }, [&] { adder.merge(); });
+}
+
+/// The same of the rows of a matrix.
+template <bool Whole, class T, class Arguments>
+__device__ void rms_norm_weight_gradient(Arguments const& a, workspace scratch, column_place at)
+{
+    rms_norm_weight_sums<T>(a.width, a.gamma_gradient, scratch, at, [&](std::int64_t row, std::int64_t chunk) {
+        std::int64_t const width = row < a.rows ? a.width : 0;
+        return rms_norm_weight_item<T>{.x = load<Whole>(a.input + row * a.width, width, chunk),
+                                       .dy = load<Whole>(a.output_gradient + row * a.width, width, chunk),
+                                       .rstd = width > 0 ? a.rstd[row] : 0};
+    });
 }
 
 /// What the weight's gradient wants of the arguments of an input gradient, and where it goes.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/checkpoint/huggingface/llama_json.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,7 +17,8 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr int most_factor = 1'000'000;  ///< in thousandths
+constexpr int most_factor = 1'000'000;       ///< in thousandths
+constexpr std::int64_t usual_window = 4096;  ///< of a class with windows whose config.json leaves them out
 
 struct rotary_positions {
     int base;
@@ -27,6 +30,10 @@ rope_scaling scaling_of(json const& given)
     if (!given.is_object()) {
         throw json_error{"has rotary positions that are no object with a 'rope_type'"};
     }
+    if (std::any_of(given.begin(), given.end(), [](json const& value) { return value.is_object(); })) {
+        throw json_error{"has rotary positions for each type of layer; such a model is computed otherwise"};
+    }
+    must_be(given, "partial_rotary_factor", 1.0);
     auto const kind = optional_member(given, "rope_type", optional_member(given, "type", std::string{"default"}));
     auto const factor = [&](char const* key) {
         if (!given.contains(key)) {
@@ -55,7 +62,7 @@ rope_scaling scaling_of(json const& given)
 rotary_positions rotary_positions_of(json const& config)
 {
     auto const found = config.find("rope_parameters");
-    bool const nested = found != config.end() && found->is_object();
+    bool const nested = found != config.end() && !found->is_null();
     auto const base = optional_member(nested ? *found : config, "rope_theta", 10000.0);
     if (!(base >= 1 && base <= (1 << 30)) || base != std::floor(base)) {
         throw json_error{fmt::format("has rope_theta {}; here it is a whole number from 1 to 2^30", base)};
@@ -106,7 +113,7 @@ void check_window(json const& config, model_family family, int context)
             slides = slides || layer == "sliding_attention";
         }
     }
-    auto const window = optional_member(config, "sliding_window", std::int64_t{context});
+    auto const window = config.contains("sliding_window") ? optional_member(config, "sliding_window", std::int64_t{context}) : usual_window;
     if (slides && window < context) {
         throw json_error{
             fmt::format("attends to the last {} of {} tokens; all of them are attended to here, which is the same model where max_position_embeddings is {}",
@@ -122,6 +129,7 @@ huggingface_model read_llama(json const& config, model_family family)
     must_be(config, "attention_bias", false);
     must_be(config, "mlp_bias", false);
     must_be(config, "attention_dropout", 0.0);
+    must_be(config, "partial_rotary_factor", 1.0);
     huggingface_model model{.family = family,
                             .shape = {.vocabulary = number_member(config, "vocab_size", 2, most_vocabulary),
                                       .context = number_member(config, "max_position_embeddings", 1, 1 << 20),
@@ -133,15 +141,15 @@ huggingface_model read_llama(json const& config, model_family family)
                                       .norm_epsilon_e9 = parts_member(config, "rms_norm_eps", 1e-6, 1e9, 1, most_epsilon_e9)},
                             .llama = {}};
     auto const& shape = model.shape;
-    auto const keys = config.find("num_key_value_heads");
-    bool const given = keys != config.end() && !keys->is_null();
-    int const usual = family == model_family::llama ? shape.heads : family == model_family::mistral ? 8 : 32;  // of the class
-    model.llama.kv_heads = given ? number_member(config, "num_key_value_heads", 1, 1 << 10) : usual;
+    auto const lacks = [&](char const* key) { return !config.contains(key) || config[key].is_null(); };
+    if (!config.contains("num_key_value_heads")) {  // the class has a number of its own; null is as many as heads
+        model.llama.kv_heads = family == model_family::llama ? shape.heads : family == model_family::mistral ? 8 : 32;
+    } else {
+        model.llama.kv_heads = lacks("num_key_value_heads") ? shape.heads : number_member(config, "num_key_value_heads", 1, 1 << 10);
+    }
     model.llama.mlp_width = number_member(config, "intermediate_size", 1, 1 << 18);
-    auto const head = config.find("head_dim");
-    bool const has_width = head != config.end() && !head->is_null();
-    if (has_width || family == model_family::qwen3) {
-        auto const width = has_width ? number_member(config, "head_dim", 1, 1 << 10) : 128;
+    if (!lacks("head_dim") || family == model_family::qwen3) {
+        auto const width = lacks("head_dim") ? 128 : number_member(config, "head_dim", 1, 1 << 10);
         model.llama.head_dim = width * shape.heads == shape.width ? 0 : width;
     }
     auto const [base, scaling] = rotary_positions_of(config);

@@ -13,8 +13,8 @@
 #include "executor/cli/analyze/run/analyzed_run.hpp"
 #include "executor/cli/analyze/run/compared_runs.hpp"
 #include "executor/cli/commands.hpp"
+#include "executor/config/text_file.hpp"
 #include "executor/records/chakra/chakra_traces.hpp"
-#include "executor/records/record_files.hpp"
 
 namespace rheo::cli {
 

@@ -23,7 +23,6 @@
 #include "executor/config/cluster/cluster_file.hpp"
 #include "executor/config/text_file.hpp"
 #include "executor/config/toml.hpp"
-#include "executor/records/record_files.hpp"
 #include "rheo/job/job_events_csv.hpp"
 #include "rheo/job/simulate_job.hpp"
 #include "rheo/units/csv.hpp"

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/records/record_files.hpp"
+#include "executor/config/text_file.hpp"
 #include "rheo/units/csv.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "rheo/units/in_quotes.hpp"

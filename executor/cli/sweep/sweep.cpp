@@ -26,7 +26,6 @@
 #include "executor/config/text_file.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/os/background_thread.hpp"
-#include "executor/records/record_files.hpp"
 #include "rheo/job/sweep_step.hpp"
 #include "rheo/tensor/digest.hpp"
 #include "rheo/units/exit_error.hpp"

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "executor/config/strict_json.hpp"
+#include "executor/config/text_file.hpp"
 #include "executor/records/chakra/chakra_groups.hpp"
-#include "executor/records/record_files.hpp"
 #include "executor/records/trace_file.hpp"
 #include "rheo/trace/chakra/read_rank.hpp"
 #include "rheo/units/exit_error.hpp"

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/text/utf8.hpp"
 #include "rheo/units/in_quotes.hpp"
 
 namespace rheo::inline v0 {
@@ -46,26 +47,6 @@ int unit_of(char const* digits)
         unit = 16 * unit + digit;
     }
     return unit;
-}
-
-void append_utf8(std::string& text, std::uint32_t code)
-{
-    auto const add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
-    if (code < 0x80) {
-        add(code);
-    } else if (code < 0x800) {
-        add(0xc0 | code >> 6);
-        add(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-        add(0xe0 | code >> 12);
-        add(0x80 | (code >> 6 & 0x3f));
-        add(0x80 | (code & 0x3f));
-    } else {
-        add(0xf0 | code >> 18);
-        add(0x80 | (code >> 12 & 0x3f));
-        add(0x80 | (code >> 6 & 0x3f));
-        add(0x80 | (code & 0x3f));
-    }
 }
 
 }  // namespace
@@ -276,8 +257,7 @@ bool json_scanner::unescape(std::size_t begin, std::size_t end)
             refuse(before_ + i, fmt::format("{} is no escape", in_quotes({buffer_.data() + i, std::min<std::size_t>(end - i, 6)})));
             return false;
         }
-        append_utf8(unescaped_, is_high ? 0x10000U + (static_cast<std::uint32_t>(unit - 0xd800) << 10U) + static_cast<std::uint32_t>(low - 0xdc00)
-                                        : static_cast<std::uint32_t>(unit));
+        append_utf8(unescaped_, static_cast<char32_t>(is_high ? 0x10000 + ((unit - 0xd800) << 10) + low - 0xdc00 : unit));
         i += is_high ? 12 : 6;
     }
     text_ = unescaped_;

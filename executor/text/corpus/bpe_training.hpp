@@ -5,6 +5,7 @@
 // is counted most often becomes a token, of equals the one whose tokens have the smaller numbers; so the same texts give the same tokenizer, whatever the
 // number of threads. Counts are kept per pair with the words it is in, and only what a merge changes is counted again.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@ struct training_request {
     std::int64_t vocabulary = 0;
     std::string field = "text";
     int threads = 1;
+    std::size_t batch_bytes = 1 << 22;
 };
 
 struct training_result {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/text/corpus/byte_stream.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,6 +29,7 @@ namespace rheo::inline v0 {
 namespace {
 
 constexpr std::size_t block = 1 << 17;
+constexpr std::size_t most_at_once = 1 << 20;
 
 [[noreturn]] void refuse(std::string const& path, std::string const& why) { throw exit_error{exit_code::bad_data, fmt::format("text: '{}' {}", path, why)}; }
 
@@ -35,22 +38,19 @@ class file {
 public:
     explicit file(std::string path) : path_{std::move(path)}, descriptor_{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}
     {
-        struct stat status{};
+        struct stat status = {};
         if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
-            refuse(path_, fmt::format("cannot be read: {}", std::strerror(errno)));
+            auto const error = errno;
+            close();
+            refuse(path_, fmt::format("cannot be read: {}", std::strerror(error)));
         }
         if (!S_ISREG(status.st_mode)) {
-            ::close(descriptor_);
+            close();
             refuse(path_, "is neither a file nor a folder");
         }
         ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
     }
-    ~file()
-    {
-        if (descriptor_ >= 0) {
-            ::close(descriptor_);
-        }
-    }
+    ~file() { close(); }
     file(file&& other) noexcept : path_{std::move(other.path_)}, descriptor_{std::exchange(other.descriptor_, -1)} {}
     file(file const&) = delete;
     file& operator=(file const&) = delete;
@@ -74,6 +74,13 @@ public:
 private:
     std::string path_;
     int descriptor_;
+
+    void close() const
+    {
+        if (descriptor_ >= 0) {
+            ::close(descriptor_);
+        }
+    }
 };
 
 }  // namespace
@@ -160,7 +167,7 @@ struct byte_stream::zstd_file final : source {
     ZSTD_inBuffer in{};
     ZSTD_DStream* state = ZSTD_createDStream();
     bool between = false;
-    bool full = false;  ///< the last call filled its room: more may be waiting inside
+    bool full = false;  ///< the last call filled its output: more may be waiting inside
 
     zstd_file(file&& opened, std::string_view first) : from{std::move(opened)}
     {
@@ -238,6 +245,7 @@ byte_stream& byte_stream::operator=(byte_stream&&) noexcept = default;
 
 std::size_t byte_stream::read(std::string& to, std::size_t most)
 {
+    most = std::min(most, most_at_once);  // zlib counts in 32 bits, and what is not filled was made for nothing
     auto const before = to.size();
     to.resize(before + most);
     auto const count = source_->read(to.data() + before, most);

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "executor/data/file_list.hpp"
-#include "executor/text/corpus/json_line.hpp"
 #include "executor/text/utf8.hpp"
 
 namespace rheo::inline v0 {
@@ -71,7 +70,6 @@ std::optional<text_batch> corpus_reader::next()
         document_part part;
         if (next_part(part)) {
             size += part.text.size();
-            batch.path = path_;
             batch.parts.push_back(std::move(part));
             if (size >= options_.batch_bytes / 2 || batch.parts.size() == 4096) {
                 break;
@@ -91,11 +89,11 @@ std::optional<text_batch> corpus_reader::next_lines()
             break;
         }
     }
-    text_batch batch{path_, {}, pending_.substr(0, end), line_};
+    text_batch batch{{}, {path_, pending_.substr(0, end), line_}};
     pending_.erase(0, end);
-    line_ += std::count(batch.lines.begin(), batch.lines.end(), '\n');
+    line_ += std::count(batch.lines.text.begin(), batch.lines.text.end(), '\n');
     begins_ = true;
-    return batch.lines.empty() ? std::nullopt : std::optional{std::move(batch)};
+    return end == 0 ? std::nullopt : std::optional{std::move(batch)};
 }
 
 /// Returns false when the file held nothing more.
@@ -115,14 +113,14 @@ bool corpus_reader::next_part(document_part& part)
         while (end > own && is_utf8_continuation(pending_[end])) {
             --end;
         }
-        part = {pending_.substr(0, end), own, begins_, false};
+        part = {path_, pending_.substr(0, end), own, begins_, false};
         pending_.erase(0, own);
         begins_ = false;
         return true;
     }
     auto const is_one = !pending_.empty() || !begins_;  // an empty file is no document
     auto const own = pending_.size();
-    part = {std::move(pending_), own, begins_, true};
+    part = {path_, std::move(pending_), own, begins_, true};
     pending_.clear();
     begins_ = true;
     return is_one;

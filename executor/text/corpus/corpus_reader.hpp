@@ -14,11 +14,13 @@
 #include <vector>
 
 #include "executor/text/corpus/byte_stream.hpp"
+#include "executor/text/corpus/json_line.hpp"
 
 namespace rheo::inline v0 {
 
 /// A document, or a stretch of one.
 struct document_part {
+    std::shared_ptr<std::string const> path;
     std::string text;  ///< bytes as they are in the file; what is behind its own bytes is context
     std::size_t own = 0;
     bool begins = true;  ///< the document
@@ -26,10 +28,8 @@ struct document_part {
 };
 
 struct text_batch {
-    std::shared_ptr<std::string const> path;
     std::vector<document_part> parts;
-    std::string lines;            ///< JSON lines, whole; then there are no parts
-    std::int64_t first_line = 0;  ///< of them in the file, from 1
+    json_lines lines;  ///< or these, and no parts
 };
 
 /// Where a large document may be cut: the last place within (0, most) of the text, or 0. See find_cut.

@@ -3,6 +3,9 @@
 
 // JSON lines: a document per line, an object with its text under a field.
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -10,6 +13,16 @@ namespace rheo::inline v0 {
 
 /// Whether a file of this name holds JSON lines: .jsonl, .ndjson or .json, packed or not.
 bool has_json_lines(std::string_view path);
+
+/// Whole lines of a file.
+struct json_lines {
+    std::shared_ptr<std::string const> path;
+    std::string text;
+    std::int64_t first = 0;  ///< number of the first line in the file, from 1
+};
+
+/// Calls `each` with the text of each line that is not blank, and with what names the line in a sentence. @throws exit_error as text_of_json_line
+void for_each_text(json_lines const& lines, std::string const& field, std::function<void(std::string text, std::string const& where)> const& each);
 
 /// The text of one of the lines. @param where names it in the sentence @throws exit_error: it is no JSON object, or has no such field with a text
 std::string text_of_json_line(std::string_view line, std::string const& field, std::string const& where);

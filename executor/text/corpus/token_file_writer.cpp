@@ -5,6 +5,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -26,6 +28,10 @@ constexpr std::size_t buffered_bytes = 1 << 20;
 token_file_writer::token_file_writer(std::string path, token_file_form form, std::int64_t most_tokens)
     : path_{std::move(path)}, form_{form}, most_{std::clamp<std::int64_t>(most_tokens, 1, most_tokens_of_a_file)}
 {
+    if (std::error_code ignored; std::filesystem::is_directory(path_, ignored)) {  // else it is seen when all is written
+        errno = EISDIR;
+        fail(path_);
+    }
     begin_file();
 }
 

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/text/corpus/json_line.hpp"
+#include "executor/os/background_thread.hpp"
 #include "executor/text/utf8.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -42,13 +42,15 @@ public:
 
     void encode(encoded_batch& batch)
     {
-        if (batch.source.parts.empty()) {
-            encode_lines(batch);
-        }
+        for_each_text(batch.source.lines, options_.field, [&](std::string text, std::string const& where) {
+            auto const own = text.size();
+            encode_part(where, {nullptr, std::move(text), own, true, true}, batch.parts);
+        });
         for (auto& part : batch.source.parts) {
-            encode_part(*batch.source.path, std::move(part), batch.parts);
+            auto const where = fmt::format("'{}'", *part.path);
+            encode_part(where, std::move(part), batch.parts);
         }
-        batch.source.parts.clear();
+        batch.source = {};
     }
 
 private:
@@ -66,24 +68,6 @@ private:
         if (source.begins && source.ends) {
             made.source.text = {};  // nothing is encoded again
         }
-    }
-
-    void encode_lines(encoded_batch& batch)
-    {
-        std::string_view rest = batch.source.lines;
-        for (auto line = batch.source.first_line; !rest.empty(); ++line) {
-            auto const end = std::min(rest.find('\n'), rest.size());
-            auto const text = rest.substr(0, end);
-            rest.remove_prefix(std::min(end + 1, rest.size()));
-            if (text.find_first_not_of(" \t\r") == std::string_view::npos) {
-                continue;
-            }
-            auto const where = fmt::format("'{}', line {},", *batch.source.path, line);
-            auto document = text_of_json_line(text, options_.field, where);
-            auto const own = document.size();
-            encode_part(where, {std::move(document), own, true, true}, batch.parts);
-        }
-        batch.source.lines = {};
     }
 
     /// Own bytes and context apart: both begin with a character.
@@ -112,10 +96,10 @@ private:
 /// Threads that encode batches in any order; they are taken in the order in which they were given.
 class encoding_threads {
 public:
-    encoding_threads(text_model const& model, tokenize_options const& options)
+    encoding_threads(text_model const& model, tokenize_options const& options) : encoding_threads{}  // so that those that were started end if one cannot be
     {
         for (int i = 0; i < options.threads; ++i) {
-            threads_.emplace_back([this, &model, &options] { run(model, options); });
+            threads_.push_back(background_thread([this, encoder = batch_encoder{model, options}]() mutable { run(encoder); }));
         }
     }
     ~encoding_threads()
@@ -164,9 +148,10 @@ private:
     bool ends_ = false;
     std::vector<std::thread> threads_;
 
-    void run(text_model const& model, tokenize_options const& options)
+    encoding_threads() = default;
+
+    void run(batch_encoder& encoder)
     {
-        batch_encoder encoder{model, options};
         for (;;) {
             encoded_batch* batch = nullptr;
             {
@@ -211,10 +196,14 @@ public:
         if (part.source.begins) {
             out_.write(special_.before);
             left_.clear();
+            enough_ = 0;
             skip_ = 0;
             behind_token_ = false;
         } else if (skip_ >= part.source.own && !part.source.ends) {
             skip_ -= part.source.own;  // all of it was encoded with the one before
+            return;
+        } else if (!part.source.ends && left_.size() + part.source.own < enough_) {
+            left_.append(part.source.text, 0, part.source.own);
             return;
         } else if (skip_ > 0 || !left_.empty() || (behind_token_ && minds_beginnings_)) {
             encode_again(part);
@@ -223,6 +212,7 @@ public:
         auto const own = part.source.own;
         skip_ = part.end.at > own ? part.end.at - own : 0;
         left_ = part.end.at < own && !part.source.ends ? part.source.text.substr(part.end.at, own - part.end.at) : std::string{};
+        enough_ = 2 * left_.size();
         behind_token_ = part.end.behind_token;
         if (part.source.ends) {
             end_document();
@@ -236,8 +226,9 @@ private:
     bool minds_beginnings_;
     token_file_writer& out_;
     tokenize_counts& counts_;
-    std::string left_;      ///< of the stretch before, not encoded yet
-    std::size_t skip_ = 0;  ///< bytes that were encoded with it
+    std::string left_;        ///< of the stretch before, not encoded yet
+    std::size_t enough_ = 0;  ///< bytes with which it is worth another try: twice as many, so that a word of many stretches costs linear time
+    std::size_t skip_ = 0;    ///< bytes that were encoded with it
     bool behind_token_ = false;
 
     void encode_again(encoded_part& part)

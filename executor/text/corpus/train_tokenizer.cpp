@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts to a tokenizer's file.
 #include <algorithm>
-#include <cstdio>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "executor/config/text_file.hpp"
 #include "executor/text/corpus/bpe_training.hpp"
 #include "executor/text/corpus/corpus_reader.hpp"
-#include "executor/text/corpus/json_line.hpp"
 #include "executor/text/corpus/sentencepiece_model.hpp"
 #include "executor/text/tokenizer.hpp"
 #include "executor/text/utf8.hpp"
@@ -33,24 +28,18 @@ void for_each_text(text_batch& batch, std::string const& field, Each each)
         replace_invalid(part.text);
         each(std::string_view{part.text});
     }
-    std::string_view rest = batch.lines;
-    for (auto line = batch.first_line; !rest.empty(); ++line) {
-        auto const end = std::min(rest.find('\n'), rest.size());
-        auto const text = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        if (text.find_first_not_of(" \t\r") != std::string_view::npos) {
-            each(std::string_view{text_of_json_line(text, field, fmt::format("'{}', line {},", *batch.path, line))});
-        }
-    }
+    for_each_text(batch.lines, field, [&](std::string const& text, std::string const&) { each(std::string_view{text}); });
 }
 
-/// Before a line that begins with a letter, where the line before ends with a printing character: GPT-2's pattern splits there, whatever else is in
-/// the text, since the end of the line is a word of its own.
+/// Before a line that does not begin with white space, where the line before does not end with it: GPT-2's pattern splits there, whatever else is in
+/// the text, since the end of the line is a word of its own. White space beyond ASCII begins with the byte 0xc2 or 0xe1 to 0xe3, and ends below 0xb0.
 std::size_t cut_between_lines(std::string_view text, std::size_t most)
 {
-    auto const is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    auto const byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+    auto const begins_word = [](unsigned char c) { return c > ' ' && c != 0xc2 && (c < 0xe1 || c > 0xe3); };
+    auto const ends_word = [](unsigned char c) { return (c > ' ' && c < 0x7f) || c >= 0xb0; };
     for (auto at = std::min(most, text.size()); at-- > 2;) {
-        if (text[at - 1] == '\n' && text[at - 2] > ' ' && text[at - 2] < 0x7f && is_letter(text[at])) {
+        if (byte(at - 1) == '\n' && ends_word(byte(at - 2)) && begins_word(byte(at))) {
             return at;
         }
     }
@@ -115,31 +104,11 @@ std::string train_by_library(training_request const& request, corpus_reader& rea
         {.next_sentence = next, .kind = request.kind == "unigram" ? "unigram" : "bpe", .vocabulary = request.vocabulary, .threads = request.threads});
 }
 
-void write_whole(std::string const& path, std::string const& bytes)
-{
-    auto const partial = path + ".partial";
-    {
-        std::ofstream file{partial, std::ios::binary | std::ios::trunc};
-        file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-        file.flush();
-        if (!file) {
-            std::remove(partial.c_str());
-            throw exit_error{exit_code::environment, fmt::format("train: '{}' cannot be written", path)};
-        }
-    }
-    std::error_code error;
-    std::filesystem::rename(partial, path, error);
-    if (error) {
-        std::remove(partial.c_str());
-        throw exit_error{exit_code::environment, fmt::format("train: '{}' cannot be written: {}", path, error.message())};
-    }
-}
-
 }  // namespace
 
 training_result train_tokenizer_file(training_request const& request)
 {
-    corpus_reader reader{request.paths, {.batch_bytes = 1 << 22, .context_bytes = 0, .cut = cut_between_lines}};
+    corpus_reader reader{request.paths, {.batch_bytes = request.batch_bytes, .context_bytes = 0, .cut = cut_between_lines}};
     auto const own = request.kind == "bpe";
     auto const bytes = own ? train_own(request, reader) : train_by_library(request, reader);
     write_whole(request.out, bytes);

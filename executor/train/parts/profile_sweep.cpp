@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "executor/config/text_file.hpp"
 #include "executor/plan/planning.hpp"
-#include "executor/records/record_files.hpp"
 #include "executor/state/collectives.hpp"
 #include "rheo/energy/profile/profile_csv.hpp"
 #include "rheo/units/exit_error.hpp"

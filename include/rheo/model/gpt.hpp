@@ -52,6 +52,14 @@ constexpr int add_linear_parameters(layer_description& layer, tensor_shape shape
     return first;
 }
 
+/// A norm of slot x in slot z. @param beta no_parameter for a kind that has none
+constexpr void add_norm(layer_description& layer, op_kind kind, int x, int z, int gamma, int beta, int epsilon_e9)
+{
+    auto const width = layer.slot_widths[static_cast<std::size_t>(x)];
+    add_op(layer,
+           {.kind = kind, .x = {x, no_slot}, .z = {z, no_slot}, .parameters = {gamma, beta}, .in_width = width, .out_width = width, .epsilon_e9 = epsilon_e9});
+}
+
 }  // namespace detail
 
 /// Tokens to vectors: the sum of two table rows, then dropout.
@@ -96,13 +104,7 @@ constexpr layer_description block_layer(gpt_shape s)
     auto const fc = detail::add_linear_parameters(layer, {w, 4 * w}, 0.02, "mlp.c_fc.weight", "mlp.c_fc.bias");
     auto const fc2 = detail::add_linear_parameters(layer, {4 * w, w}, residual_deviation, "mlp.c_proj.weight", "mlp.c_proj.bias");
     auto const drop = s.dropout_per_mille;
-    add_op(layer, {.kind = op_kind::layer_norm,
-                   .x = {x, no_slot},
-                   .z = {n1, no_slot},
-                   .parameters = {ln1, ln1 + 1},
-                   .in_width = w,
-                   .out_width = w,
-                   .epsilon_e9 = s.norm_epsilon_e9});
+    detail::add_norm(layer, op_kind::layer_norm, x, n1, ln1, ln1 + 1, s.norm_epsilon_e9);
     add_op(layer, {.kind = op_kind::linear, .x = {n1, no_slot}, .z = {qkv, no_slot}, .parameters = {att, att + 1}, .in_width = w, .out_width = 3 * w});
     add_op(layer, {.kind = op_kind::attention,
                    .x = {qkv, no_slot},
@@ -113,13 +115,7 @@ constexpr layer_description block_layer(gpt_shape s)
                    .dropout_per_mille = drop});
     add_op(layer, {.kind = op_kind::linear, .x = {mixed, no_slot}, .z = {projected, no_slot}, .parameters = {proj, proj + 1}, .in_width = w, .out_width = w});
     add_op(layer, {.kind = op_kind::residual_add, .x = {x, projected}, .z = {middle, no_slot}, .in_width = w, .out_width = w, .dropout_per_mille = drop});
-    add_op(layer, {.kind = op_kind::layer_norm,
-                   .x = {middle, no_slot},
-                   .z = {n2, no_slot},
-                   .parameters = {ln2, ln2 + 1},
-                   .in_width = w,
-                   .out_width = w,
-                   .epsilon_e9 = s.norm_epsilon_e9});
+    detail::add_norm(layer, op_kind::layer_norm, middle, n2, ln2, ln2 + 1, s.norm_epsilon_e9);
     add_op(layer, {.kind = op_kind::linear, .x = {n2, no_slot}, .z = {before, no_slot}, .parameters = {fc, fc + 1}, .in_width = w, .out_width = 4 * w});
     add_op(layer, {.kind = op_kind::gelu, .x = {before, no_slot}, .z = {after, no_slot}, .in_width = 4 * w, .out_width = 4 * w});
     add_op(layer, {.kind = op_kind::linear, .x = {after, no_slot}, .z = {down, no_slot}, .parameters = {fc2, fc2 + 1}, .in_width = 4 * w, .out_width = w});
@@ -137,13 +133,7 @@ constexpr layer_description classifier_layer(gpt_shape s)
     auto const logits = add_slot(layer, s.vocabulary);
     auto const norm = detail::add_norm_parameters(layer, s.width, "ln_f.weight", "ln_f.bias");
     auto const weight = add_parameter(layer, {s.tied ? "wte.weight" : "lm_head.weight", {s.vocabulary, s.width}, {0, 0.02}, true});
-    add_op(layer, {.kind = op_kind::layer_norm,
-                   .x = {x, no_slot},
-                   .z = {normed, no_slot},
-                   .parameters = {norm, norm + 1},
-                   .in_width = s.width,
-                   .out_width = s.width,
-                   .epsilon_e9 = s.norm_epsilon_e9});
+    detail::add_norm(layer, op_kind::layer_norm, x, normed, norm, norm + 1, s.norm_epsilon_e9);
     add_op(layer, {.kind = op_kind::unembed,
                    .x = {normed, no_slot},
                    .z = {logits, no_slot},

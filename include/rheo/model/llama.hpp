@@ -51,8 +51,9 @@ constexpr layer_description llama_block_layer(llama_shape s)
 {
     auto const w = s.width;
     auto const f = s.mlp_width;
-    auto const q = head_dim_of(s) * s.heads;  // what attention gives
-    auto const packed = q + 2 * head_dim_of(s) * s.kv_heads;
+    auto const head = head_dim_of(s);
+    auto const q = head * s.heads;  // what attention gives
+    auto const packed = q + 2 * head * s.kv_heads;
     auto const residual_deviation = 0.02 * detail::inverse_square_root(2.0 * s.blocks);
     layer_description layer{.name = "block", .prefix = "model.layers.#.", .in_width = w, .out_width = w};
     auto const x = add_slot(layer, w);
@@ -70,20 +71,13 @@ constexpr layer_description llama_block_layer(llama_shape s)
     auto const norm1 = add_parameter(layer, {"input_layernorm.weight", {1, w}, {1, 0}, false});
     auto const att = add_parameter(layer, {"self_attn.qkv_proj.weight", {w, packed}, {0, 0.02}, true});
     auto const bias = s.qkv_bias ? add_parameter(layer, {"self_attn.qkv_proj.bias", {1, packed}, {0, 0}, false}) : no_parameter;
-    auto const head = head_dim_of(s);
     auto const norm_q = s.qk_norm ? add_parameter(layer, {"self_attn.q_norm.weight", {1, head}, {1, 0}, false}) : no_parameter;
     auto const norm_k = s.qk_norm ? add_parameter(layer, {"self_attn.k_norm.weight", {1, head}, {1, 0}, false}) : no_parameter;
     auto const proj = add_parameter(layer, {"self_attn.o_proj.weight", {q, w}, {0, residual_deviation}, true});
     auto const norm2 = add_parameter(layer, {"post_attention_layernorm.weight", {1, w}, {1, 0}, false});
     auto const up = add_parameter(layer, {"mlp.gate_up_proj.weight", {w, 2 * f}, {0, 0.02}, true});
     auto const last = add_parameter(layer, {"mlp.down_proj.weight", {f, w}, {0, residual_deviation}, true});
-    add_op(layer, {.kind = op_kind::rms_norm,
-                   .x = {x, no_slot},
-                   .z = {n1, no_slot},
-                   .parameters = {norm1, no_parameter},
-                   .in_width = w,
-                   .out_width = w,
-                   .epsilon_e9 = s.norm_epsilon_e9});
+    detail::add_norm(layer, op_kind::rms_norm, x, n1, norm1, no_parameter, s.norm_epsilon_e9);
     add_op(layer, {.kind = op_kind::linear, .x = {n1, no_slot}, .z = {qkv, no_slot}, .parameters = {att, bias}, .in_width = w, .out_width = packed});
     if (s.qk_norm) {
         add_op(layer, {.kind = op_kind::qk_norm,
@@ -115,13 +109,7 @@ constexpr layer_description llama_block_layer(llama_shape s)
     add_op(layer,
            {.kind = op_kind::linear, .x = {mixed, no_slot}, .z = {projected, no_slot}, .parameters = {proj, no_parameter}, .in_width = q, .out_width = w});
     add_op(layer, {.kind = op_kind::residual_add, .x = {x, projected}, .z = {middle, no_slot}, .in_width = w, .out_width = w});
-    add_op(layer, {.kind = op_kind::rms_norm,
-                   .x = {middle, no_slot},
-                   .z = {n2, no_slot},
-                   .parameters = {norm2, no_parameter},
-                   .in_width = w,
-                   .out_width = w,
-                   .epsilon_e9 = s.norm_epsilon_e9});
+    detail::add_norm(layer, op_kind::rms_norm, middle, n2, norm2, no_parameter, s.norm_epsilon_e9);
     add_op(layer, {.kind = op_kind::linear, .x = {n2, no_slot}, .z = {gates, no_slot}, .parameters = {up, no_parameter}, .in_width = w, .out_width = 2 * f});
     add_op(layer, {.kind = op_kind::swiglu, .x = {gates, no_slot}, .z = {gated, no_slot}, .in_width = 2 * f, .out_width = f});
     add_op(layer, {.kind = op_kind::linear, .x = {gated, no_slot}, .z = {down, no_slot}, .parameters = {last, no_parameter}, .in_width = f, .out_width = w});
@@ -139,13 +127,7 @@ constexpr layer_description llama_classifier_layer(llama_shape s)
     auto const logits = add_slot(layer, s.vocabulary);
     auto const norm = add_parameter(layer, {"model.norm.weight", {1, s.width}, {1, 0}, false});
     auto const weight = add_parameter(layer, {s.tied ? "model.embed_tokens.weight" : "lm_head.weight", {s.vocabulary, s.width}, {0, 0.02}, true});
-    add_op(layer, {.kind = op_kind::rms_norm,
-                   .x = {x, no_slot},
-                   .z = {normed, no_slot},
-                   .parameters = {norm, no_parameter},
-                   .in_width = s.width,
-                   .out_width = s.width,
-                   .epsilon_e9 = s.norm_epsilon_e9});
+    detail::add_norm(layer, op_kind::rms_norm, x, normed, norm, no_parameter, s.norm_epsilon_e9);
     add_op(layer, {.kind = op_kind::unembed,
                    .x = {normed, no_slot},
                    .z = {logits, no_slot},

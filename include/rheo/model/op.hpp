@@ -77,8 +77,11 @@ static_assert(op{}.epsilon_e9 / 1e9 == 1e-5);
 /// True when what the operation saves is of each head, and so each shard's own.
 constexpr bool saves_by_head(op_kind kind) { return kind == op_kind::attention || kind == op_kind::qk_norm; }
 
+/// The heads of keys and values.
+constexpr int kv_heads_of(op const& o) { return o.kv_heads == 0 ? o.heads : o.kv_heads; }
+
 /// How wide the heads of a rope, an attention or a norm of queries and keys are.
-constexpr int head_width(op const& o) { return o.in_width / (o.heads + 2 * (o.kv_heads == 0 ? o.heads : o.kv_heads)); }
+constexpr int head_width(op const& o) { return o.in_width / (o.heads + 2 * kv_heads_of(o)); }
 
 /// Elements that an operation keeps for its backward beside the slots, by the type that a dtype policy gives them.
 struct saved_elements {
@@ -96,7 +99,7 @@ constexpr saved_elements saved_by(op const& o, microbatch_shape shape)
     case op_kind::residual_norm: return {2 * rows(shape)};  // mean and 1/deviation of each row
     case op_kind::attention:                                // log-sum-exp of each query; gradients of keys and values from later slices
         return {o.heads * rows(shape), shape.slices > 1 ? (o.in_width - o.out_width) * rows(shape) : 0};
-    case op_kind::qk_norm: return {(o.heads + (o.kv_heads == 0 ? o.heads : o.kv_heads)) * rows(shape)};  // 1/root of each head of q and k and row
+    case op_kind::qk_norm: return {(o.heads + kv_heads_of(o)) * rows(shape)};  // 1/root of each head of q and k and row
     case op_kind::rms_norm:
     case op_kind::residual_rms_norm:                    // 1/root of the mean square of each row
     case op_kind::cross_entropy: return {rows(shape)};  // log-sum-exp of each row

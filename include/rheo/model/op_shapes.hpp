@@ -31,9 +31,6 @@ struct op_shapes {
     friend constexpr bool operator==(op_shapes const&, op_shapes const&) = default;
 };
 
-/// The heads of keys and values.
-constexpr int kv_heads_of(op const& o) { return o.kv_heads == 0 ? o.heads : o.kv_heads; }
-
 /// @pre of an attention or a norm of queries and keys: heads >= 1
 constexpr op_shapes shapes_of(op const& o)
 {

@@ -6,6 +6,7 @@
 // pairs that turn at least high_freq_factor times within the original context stay as they are, those that turn at most low_freq_factor times are
 // divided, and those between go from one to the other with the number of turns (Llama 3.1). Factors are whole thousandths: the same everywhere.
 
+#include <compare>
 #include <cstdint>
 #include <string_view>
 
@@ -20,7 +21,7 @@ struct rope_scaling {
     int high_freq_factor_per_mille = 0;  ///< llama3: above the low one
     int original_context = 0;            ///< llama3: tokens
 
-    friend constexpr bool operator==(rope_scaling const&, rope_scaling const&) = default;
+    friend constexpr auto operator<=>(rope_scaling const&, rope_scaling const&) = default;
 };
 
 /// What is wrong with it, behind "its scaling "; empty: nothing.

@@ -113,10 +113,7 @@ constexpr mesh_rule rule_of(layer_description const& layer, op const& o, std::si
         return place == 0 ? mesh_rule{.form = mesh_rule::kind::cut, .dimension = 0} : mesh_rule{};
     }
     if (reader->kind == op_kind::attention || reader->kind == op_kind::rope || reader->kind == op_kind::qk_norm) {
-        return {.form = mesh_rule::kind::heads,
-                .dimension = 1,
-                .query_heads = reader->heads,
-                .key_value_heads = reader->kv_heads == 0 ? reader->heads : reader->kv_heads};
+        return {.form = mesh_rule::kind::heads, .dimension = 1, .query_heads = reader->heads, .key_value_heads = kv_heads_of(*reader)};
     }
     return {.form = mesh_rule::kind::cut, .dimension = 1, .segments = reader->kind == op_kind::swiglu ? 2 : 1};
 }

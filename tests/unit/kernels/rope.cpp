@@ -5,6 +5,7 @@
 
 #include "rheo/units/expects.hpp"
 #include "support.hpp"
+#include "support/rope_frequency.hpp"
 
 using namespace rheo;
 using namespace support;
@@ -74,23 +75,6 @@ TEST_CASE("rope: the table is what the mathematics library says")
 
 TEST_CASE("rope: scaled as Hugging Face's rules have it")
 {
-    // By the length of a pair's wave, as those rules are written; the kernel counts turns within the original context.
-    auto const scaled = [](double frequency, rope_scaling const& s) {
-        double const factor = s.factor_per_mille / 1000.0;
-        if (s.kind == rope_scaling_kind::linear) {
-            return frequency / factor;
-        }
-        double const low = s.low_freq_factor_per_mille / 1000.0, high = s.high_freq_factor_per_mille / 1000.0;
-        double const wave = 2 * std::acos(-1.0) / frequency;
-        if (wave < s.original_context / high) {
-            return frequency;
-        }
-        if (wave > s.original_context / low) {
-            return frequency / factor;
-        }
-        double const smooth = (s.original_context / wave - low) / (high - low);
-        return (1 - smooth) * frequency / factor + smooth * frequency;
-    };
     auto const llama3 = [](int factor, int context) { return rope_scaling{rope_scaling_kind::llama3, factor, 1000, 4000, context}; };
     int kept = 0, divided = 0, between = 0;
     for (auto const& s : {rope_scaling{.kind = rope_scaling_kind::linear, .factor_per_mille = 4000},
@@ -101,7 +85,7 @@ TEST_CASE("rope: scaled as Hugging Face's rules have it")
         double largest = 0;
         for (std::int64_t i = 0; i < width / 2; ++i) {
             double const plain = std::pow(500000.0, -2.0 * static_cast<double>(i) / static_cast<double>(width));
-            double const frequency = scaled(plain, s);
+            double const frequency = reference::rope_frequency(plain, s);
             double const share = s.kind == rope_scaling_kind::linear ? 0 : frequency / plain;
             kept += share == 1 ? 1 : 0;
             divided += share > 0 && share <= 1000.0 / s.factor_per_mille * (1 + 1e-12) ? 1 : 0;

@@ -24,67 +24,38 @@ namespace {
 using namespace rheo;
 namespace fs = std::filesystem;
 
-run_config config_of_kind(std::string const& kind)
+/// What kinds differ in.
+struct kind_of_model {
+    model_family family = model_family::llama;
+    bool tied = false;
+    int kv_heads = 3;
+    int head_dim = 0;
+    rope_scaling scaling{};
+    int norm_epsilon_e9 = 10'000;
+};
+
+run_config config_of_kind(std::string const& name)
 {
-    run_config config;
-    config.model = {.vocabulary = 256, .context = 24, .width = 48, .heads = 3, .blocks = 3};
-    config.llama = {.kv_heads = 3, .mlp_width = 80, .rope_base = 1000};
-    std::map<std::string, void (*)(run_config&)> const kinds{
-        {"gpt2", [](run_config& c) { c.llama = {}; }},
-        {"gpt2-untied",
-         [](run_config& c) {
-             c.llama = {};
-             c.model.tied = false;
-         }},
-        {"llama2",
-         [](run_config& c) {
-             c.family = model_family::llama;
-             c.model.tied = false;
-         }},
-        {"llama-tied",
-         [](run_config& c) {
-             c.family = model_family::llama;
-             c.llama.kv_heads = 1;
-         }},
-        {"mistral",
-         [](run_config& c) {
-             c.family = model_family::mistral;
-             c.model.tied = false;
-             c.llama.kv_heads = 1;
-         }},
-        {"mistral-nemo",
-         [](run_config& c) {
-             c.family = model_family::mistral;
-             c.model.tied = false;
-             c.llama.kv_heads = 1;
-             c.llama.head_dim = 22;
-         }},
-        {"llama3",
-         [](run_config& c) {
-             c.family = model_family::llama;
-             c.llama.scaling = {rope_scaling_kind::llama3, 8000, 1000, 4000, 64};
-         }},
-        {"llama-linear",
-         [](run_config& c) {
-             c.family = model_family::llama;
-             c.llama.scaling = {.kind = rope_scaling_kind::linear, .factor_per_mille = 2500};
-         }},
-        {"qwen2",
-         [](run_config& c) {
-             c.family = model_family::qwen2;
-             c.model.tied = false;
-             c.model.norm_epsilon_e9 = 1000;
-             c.llama.kv_heads = 1;
-         }},
-        {"qwen3",
-         [](run_config& c) {
-             c.family = model_family::qwen3;
-             c.model.norm_epsilon_e9 = 1000;
-             c.llama.kv_heads = 1;
-             c.llama.head_dim = 24;
-         }},
+    using enum model_family;
+    std::map<std::string, kind_of_model> const kinds{
+        {"gpt2", {.family = gpt2, .tied = true}},
+        {"gpt2-untied", {.family = gpt2}},
+        {"llama2", {}},
+        {"llama-tied", {.tied = true, .kv_heads = 1}},
+        {"llama-linear", {.tied = true, .scaling = {.kind = rope_scaling_kind::linear, .factor_per_mille = 2500}}},
+        {"llama3", {.tied = true, .scaling = {rope_scaling_kind::llama3, 8000, 1000, 4000, 64}}},
+        {"mistral", {.family = mistral, .kv_heads = 1}},
+        {"mistral-nemo", {.family = mistral, .kv_heads = 1, .head_dim = 22}},
+        {"qwen2", {.family = qwen2, .kv_heads = 1, .norm_epsilon_e9 = 1000}},
+        {"qwen3", {.family = qwen3, .tied = true, .kv_heads = 1, .head_dim = 24, .norm_epsilon_e9 = 1000}},
     };
-    kinds.at(kind)(config);
+    auto const& kind = kinds.at(name);
+    run_config config;
+    config.family = kind.family;
+    config.model = {.vocabulary = 256, .context = 24, .width = 48, .heads = 3, .blocks = 3, .tied = kind.tied, .norm_epsilon_e9 = kind.norm_epsilon_e9};
+    if (kind.family != gpt2) {
+        config.llama = {.kv_heads = kind.kv_heads, .head_dim = kind.head_dim, .mlp_width = 80, .rope_base = 1000, .scaling = kind.scaling};
+    }
     config.train.microbatch.tokens = config.model.context;
     return config;
 }

@@ -87,7 +87,8 @@ double largest_distance(llama_shape shape, model_description const& model, int s
         // 100), so by 2e-7, and by 1e-16 * 100 / h = 1e-10.
         auto& p = exact.parameters[t];
         reference::values expected(p.size());
-        for (std::size_t i = 0; i < p.size(); i += p.size() > 300 ? 7 : 1) {
+        std::size_t const every = p.size() > 300 ? 7 : 1;
+        for (std::size_t i = 0; i < p.size(); i += every) {
             double const kept = p[i];
             p[i] = kept + 1e-4;
             double const above = exact.loss(step);
@@ -98,7 +99,7 @@ double largest_distance(llama_shape shape, model_description const& model, int s
         }
         auto g = gradient(info, actual, t);
         for (std::size_t i = 0; i < p.size(); ++i) {
-            g[i] = i % (p.size() > 300 ? 7 : 1) == 0 ? g[i] : 0;
+            g[i] = i % every == 0 ? g[i] : 0;
         }
         largest = std::max(largest, reference::distance(g, expected) / (1e-3 + reference::distance(expected, reference::values(p.size()))));
     }

@@ -16,6 +16,7 @@
 #include "reference_gpt.hpp"
 #include "rheo/model/llama.hpp"
 #include "rheo/tensor/collection.hpp"
+#include "support/rope_frequency.hpp"
 
 namespace reference {
 
@@ -77,29 +78,10 @@ private:
 
     std::size_t head_dim() const { return static_cast<std::size_t>(s_.head_dim == 0 ? s_.width / s_.heads : s_.head_dim); }
 
-    /// What pair i turns by per position, as Hugging Face's rules have it: by the length of its wave.
+    /// What pair i turns by per position.
     double frequency(std::size_t i) const
     {
-        double const plain = 1 / std::pow(s_.rope_base, 2.0 * static_cast<double>(i) / static_cast<double>(head_dim()));
-        auto const& by = s_.scaling;
-        double const factor = by.factor_per_mille / 1000.0;
-        if (by.kind == rheo::rope_scaling_kind::none) {
-            return plain;
-        }
-        if (by.kind == rheo::rope_scaling_kind::linear) {
-            return plain / factor;
-        }
-        double const wave = 2 * 3.14159265358979323846 / plain;
-        double const low = by.low_freq_factor_per_mille / 1000.0;
-        double const high = by.high_freq_factor_per_mille / 1000.0;
-        if (wave < by.original_context / high) {
-            return plain;
-        }
-        if (wave > by.original_context / low) {
-            return plain / factor;
-        }
-        double const smooth = (by.original_context / wave - low) / (high - low);
-        return (1 - smooth) * plain / factor + smooth * plain;
+        return rope_frequency(1 / std::pow(s_.rope_base, 2.0 * static_cast<double>(i) / static_cast<double>(head_dim())), s_.scaling);
     }
 
     /// One head's query or key at its place, normed where the model does, then as complex numbers turned by the position.

@@ -36,6 +36,12 @@ std::string of_block(Change const& change)
     return fault(block_layer(shape), change);
 }
 
+/// Changes the shape of a parameter.
+auto with_shape(std::size_t parameter, tensor_shape to)
+{
+    return [=](layer_description& layer) { layer.parameters[parameter].shape = to; };
+}
+
 }  // namespace
 
 TEST_CASE("layer_error: widths, heads and dropout of an operation")
@@ -59,7 +65,7 @@ TEST_CASE("layer_error: widths, heads and dropout of an operation")
     CHECK(fault(llama_block_layer(normed), [](auto&) {}).empty());
     CHECK(fault(llama_block_layer(normed), [](auto& l) { l.ops[2].kv_heads = 3; }) ==
           "operation 2 (qk_norm) has 4 heads and 3 of keys and values, which must divide them");
-    CHECK(fault(llama_block_layer(normed), [](auto& l) { l.parameters[3].shape = {1, 7}; }) ==
+    CHECK(fault(llama_block_layer(normed), with_shape(3, {1, 7})) ==
           "operation 2 (qk_norm) uses parameter 'self_attn.k_norm.weight', which must be 1 x 6, but it is 1 x 7");
     CHECK(fault(llama_block_layer(normed), [](auto& l) {
               l.ops[2].z[0] = l.ops[2].x[0];
@@ -88,19 +94,16 @@ TEST_CASE("layer_error: slots that are read and written")
 
 TEST_CASE("layer_error: parameters that are used")
 {
-    CHECK(of_block([](auto& l) { l.parameters[2].shape = {24, 8}; }) ==
-          "operation 1 (linear) uses parameter 'attn.c_attn.weight', which must be 24 x 72, but it is 24 x 8");
-    CHECK(of_block([](auto& l) { l.parameters[3].shape = {1, 24}; }) ==
-          "operation 1 (linear) uses parameter 'attn.c_attn.bias', which must be 1 x 72, but it is 1 x 24");
-    CHECK(of_block([](auto& l) { l.parameters[0].shape = {24, 1}; }) ==
-          "operation 0 (layer_norm) uses parameter 'ln_1.weight', which must be 1 x 24, but it is 24 x 1");
+    CHECK(of_block(with_shape(2, {24, 8})) == "operation 1 (linear) uses parameter 'attn.c_attn.weight', which must be 24 x 72, but it is 24 x 8");
+    CHECK(of_block(with_shape(3, {1, 24})) == "operation 1 (linear) uses parameter 'attn.c_attn.bias', which must be 1 x 72, but it is 1 x 24");
+    CHECK(of_block(with_shape(0, {24, 1})) == "operation 0 (layer_norm) uses parameter 'ln_1.weight', which must be 1 x 24, but it is 24 x 1");
     CHECK(of_block([](auto& l) { l.ops[0].parameters[1] = no_parameter; }) == "operation 0 (layer_norm) needs a parameter of 1 x 24");
     CHECK(of_block([](auto& l) { l.ops[1].parameters[0] = 12; }) == "operation 1 (linear) uses parameter 12, but the layer has 12");
     CHECK(of_block([](auto& l) { l.ops[7].parameters[0] = 3; }) == "operation 7 (gelu) uses parameter 'attn.c_attn.bias', but takes none there");
     CHECK(of_block([](auto& l) { l.ops[1].parameters[1] = no_parameter; }) == "no operation uses parameter 'attn.c_attn.bias'");
-    CHECK(fault(embedding_layer(shape), [](auto& l) { l.parameters[1].shape = {16, 8}; }) ==
+    CHECK(fault(embedding_layer(shape), with_shape(1, {16, 8})) ==
           "operation 0 (embedding) uses parameter 'wpe.weight', which must be n x 24, but it is 16 x 8");
-    CHECK(fault(classifier_layer(shape), [](auto& l) { l.parameters[2].shape = {24, 64}; }) ==
+    CHECK(fault(classifier_layer(shape), with_shape(2, {24, 64})) ==
           "operation 1 (unembed) uses parameter 'wte.weight', which must be 64 x 24, but it is 24 x 64");
 }
 

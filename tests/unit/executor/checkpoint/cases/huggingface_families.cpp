@@ -43,6 +43,16 @@ std::map<std::string, std::vector<float>> weights_in(fs::path const& folder)
     return all;
 }
 
+/// The values of a tensor that is there, in this shape.
+std::vector<float> values_of(weight_files const& files, std::string const& name, std::vector<std::int64_t> const& shape)
+{
+    INFO(name);
+    auto const at = files.find(name);
+    REQUIRE(at);
+    CHECK(at.entry->shape == shape);
+    return weight_files::read(at);
+}
+
 std::vector<std::string> names_in(fs::path const& folder)
 {
     std::vector<std::string> names;
@@ -73,13 +83,7 @@ TEST_CASE("huggingface: a Llama is transposed and split")
         auto const from = written_model::write(folder, llama(tied));
         export_huggingface(from, folder.path / "out");
         weight_files const files{folder.path / "out"};
-        auto const has = [&](std::string const& name, std::vector<std::int64_t> const& shape) {
-            INFO(name);
-            auto const at = files.find(name);
-            REQUIRE(at);
-            CHECK(at.entry->shape == shape);
-            return weight_files::read(at);
-        };
+        auto const has = [&](std::string const& name, std::vector<std::int64_t> const& shape) { return values_of(files, name, shape); };
         auto const ours = [&](char const* name) { return from.read(name, tensor_role::parameter); };
         auto const qkv = ours("model.layers.1.self_attn.qkv_proj.weight");  // [12, 12 + 4 + 4]
         auto const q = has("model.layers.1.self_attn.q_proj.weight", {12, 12});
@@ -296,13 +300,7 @@ TEST_CASE("huggingface: Qwen's biases and norms, heads of any width")
         auto const from = written_model::write(folder, config);
         export_huggingface(from, folder.path / "out");
         weight_files const files{folder.path / "out"};
-        auto const has = [&](std::string const& name, std::vector<std::int64_t> const& shape) {
-            INFO(name);
-            auto const at = files.find(name);
-            REQUIRE(at);
-            CHECK(at.entry->shape == shape);
-            return weight_files::read(at);
-        };
+        auto const has = [&](std::string const& name, std::vector<std::int64_t> const& shape) { return values_of(files, name, shape); };
         has("model.layers.0.self_attn.q_proj.weight", {18, 12});
         has("model.layers.0.self_attn.v_proj.weight", {6, 12});
         has("model.layers.0.self_attn.o_proj.weight", {12, 18});
@@ -355,6 +353,10 @@ TEST_CASE("huggingface: a Llama that is computed otherwise is rejected")
               {{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 1}, {"original_max_position_embeddings", 8192}}}},
             "must have a low_freq_factor above 0 and a high_freq_factor above that");
     refused({{"rope_scaling", 3}}, "has rotary positions that are no object");
+    refused({{"rope_parameters", 3}}, "has rotary positions that are no object");
+    refused({{"rope_parameters", {{"full_attention", {{"rope_theta", 7}}}}}}, "has rotary positions for each type of layer");
+    refused({{"rope_parameters", {{"rope_theta", 7}, {"partial_rotary_factor", 0.5}}}}, "has another 'partial_rotary_factor' than 1");
+    refused({{"partial_rotary_factor", 0.5}}, "has another 'partial_rotary_factor' than 1");
     refused({{"rms_norm_eps", 0.5}}, "has rms_norm_eps 0.5; here it is a multiple of 1e-09");
     refused({{"head_dim", 5}}, "model.head_dim = 5 must be even");
     refused({{"model_type", "qwen3"}, {"attention_bias", true}}, "has another 'attention_bias' than false");
@@ -362,6 +364,8 @@ TEST_CASE("huggingface: a Llama that is computed otherwise is rejected")
     refused({{"rope_scaling", {{"rope_type", "yarn"}}}}, "has rotary positions of the type 'yarn'");
     refused({{"num_key_value_heads", 2}}, "model.kv_heads = 2 must divide model.heads = 3");
     refused({{"model_type", "mistral"}, {"sliding_window", 5}}, "attends to the last 5 of 6 tokens");
+    refused({{"model_type", "mistral"}, {"max_position_embeddings", 8192}}, "attends to the last 4096 of 8192 tokens");  // of the class, where it is left out
+    refused({{"model_type", "mistral"}, {"num_key_value_heads", nullptr}}, "model.kv_heads = 8 must divide model.heads = 3");
     refused({{"layer_types", {"full_attention", "sliding_attention"}}, {"sliding_window", 5}}, "attends to the last 5 of 6 tokens");
     refused({{"layer_types", {"linear_attention"}}}, "has a layer of the type \"linear_attention\"");
 
@@ -387,4 +391,7 @@ TEST_CASE("huggingface: a Llama that is computed otherwise is rejected")
     CHECK(read({{"model_type", "mistral"}, {"sliding_window", 6}}).family == model_family::mistral);
     CHECK(read({{"num_key_value_heads", nullptr}}).llama.kv_heads == 3);
     CHECK(read({{"tie_word_embeddings", nullptr}}).shape.tied == false);
+    auto with_nulls = good;  // which a patch takes out
+    with_nulls.update({{"model_type", "mistral"}, {"max_position_embeddings", 8192}, {"sliding_window", nullptr}, {"num_key_value_heads", nullptr}});
+    CHECK(parse_huggingface_config(with_nulls.dump(), "c").llama.kv_heads == 3);
 }

@@ -11,6 +11,7 @@
 
 #include "executor/text/tokenizer.hpp"
 #include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace rheo;
 
@@ -89,6 +90,30 @@ TEST_CASE("bpe_training: merges are those of the definition")
             merges.emplace_back(merge[0], merge[1]);
         }
         REQUIRE(merges == merges_by_definition(words, 25));
+    }
+}
+
+TEST_CASE("bpe_training: batches and threads change no byte")
+{
+    temporary_folder const folder;
+    std::mt19937 draw{11};
+    std::string const parts[] = {"low",          "newer",    " ",        "  ",       "\n",           "\n",           "\r\n",
+                                 "\t",           "12",       "'s",       ".",        "\xe6\x97\xa5", "\xe6\x9c\xac", "\xe3\x80\x80",
+                                 "\xe3\x80\x82", "\xc2\xa0", "\xc3\xa9", "\xcc\x81", "\xff",         "\xe2\x80\xa8"};
+    std::string text;
+    for (int i = 0; i < 20'000; ++i) {
+        text += parts[draw() % std::size(parts)];
+    }
+    auto const path = folder.write("text", text);
+    auto const trained = [&](int threads, std::size_t batch) {
+        auto const out = (folder.path / "out.json").string();
+        train_tokenizer_file({.paths = {path}, .out = out, .kind = "bpe", .vocabulary = 500, .threads = threads, .batch_bytes = batch});
+        return folder.read("out.json");
+    };
+    auto const whole = trained(1, 1 << 22);
+    CHECK(tokenizer{whole}.vocabulary() > 300);
+    for (std::size_t const batch : {50U, 700U, 9'000U}) {
+        CHECK((trained(3, batch) == whole));
     }
 }
 

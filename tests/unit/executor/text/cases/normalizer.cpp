@@ -75,6 +75,22 @@ TEST_CASE("normalizer: forms by stretches are those of the whole text")
     }
 }
 
+TEST_CASE("normalizer: long rows of marks are put in order")
+{
+    std::string text = "x";
+    std::string below;
+    std::string above;
+    for (int i = 0; i < 200'000; ++i) {
+        text += "\xcc\x81\xcc\xa3";  // an acute above, a dot below
+        above += "\xcc\x81";
+        below += "\xcc\xa3";
+    }
+    for (bool const composed : {false, true}) {
+        auto const made = normalize_with_places({.composed = composed, .compatibility = false}, text);
+        CHECK((made.text == "x" + below + above));
+    }
+}
+
 TEST_CASE("normalizer: each kind does what its name says")
 {
     CHECK(read(R"({"type": "NFC"})").apply("e\xcc\x81") == "\xc3\xa9");

@@ -47,6 +47,7 @@ TEST_CASE("regex: classes are Oniguruma's, not PCRE2's")
     CHECK(shown(R"(\w+)", "e\xcc\x81_1-\xe0\xa5\x80") == "[e\xcc\x81_1]-[\xe0\xa5\x80]");  // marks are part of words
     CHECK(shown(R"(\d+)", "12\xd9\xa3\xc2\xbd") == "[12\xd9\xa3]\xc2\xbd");
     CHECK(shown(R"(\p{Han}+)", "a\xe4\xb8\x80\xe3\x80\x82") == "a[\xe4\xb8\x80]\xe3\x80\x82");  // scripts without their extensions
+    CHECK(shown(R"(\p{Yi}+)", "\xea\x80\x80\xe3\x80\x88") == "[\xea\x80\x80]\xe3\x80\x88");
     CHECK(shown(R"(\p{^L}+|\u0041)", "Ab1") == "[A]b[1]");
     CHECK(shown(R"((?i:'s)|\x2d)", "it'S-\xc5\xbf'\xc5\xbf") == "it['S][-]\xc5\xbf['\xc5\xbf]");
 }
@@ -55,6 +56,10 @@ TEST_CASE("regex: patterns that mean two things are refused")
 {
     CHECK_THAT(refusal("^a"), Catch::Matchers::ContainsSubstring("the anchor ^ at byte 0"));
     CHECK_THAT(refusal(R"(\p{N}{1,3}+)"), Catch::Matchers::ContainsSubstring("'}+' is possessive"));
+    CHECK_THAT(refusal("ab{3}?"), Catch::Matchers::ContainsSubstring("'{n}?' may be left out"));  // Oniguruma: a(?:b{3})?
+    CHECK_THAT(refusal("ab{,3}"), Catch::Matchers::ContainsSubstring("'{,' begins a repetition"));
+    CHECK(refusal("ab{1,3}?[{,]") == "taken");
+    CHECK_THAT(refusal(R"(\u004)"), Catch::Matchers::ContainsSubstring("an escape without 4 hexadecimal digits, at byte 0"));
     CHECK_THAT(refusal("[a[b]]"), Catch::Matchers::ContainsSubstring("'[' inside a class, at byte 2"));
     CHECK_THAT(refusal("[a&&b]"), Catch::Matchers::ContainsSubstring("'&&' inside a class"));
     CHECK_THAT(refusal(R"(\h+)"), Catch::Matchers::ContainsSubstring("the escape \\h at byte 0"));

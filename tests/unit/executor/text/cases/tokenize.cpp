@@ -117,6 +117,38 @@ TEST_CASE("tokenize: what is not UTF-8 is replaced as in the whole text")
     CHECK_THROWS_AS(tokenize_files(text_model{made}, {path}, {.refuse_invalid = true}, out), exit_error);
 }
 
+TEST_CASE("tokenize: the file with bytes that are not UTF-8 is named")
+{
+    temporary_folder const folder;
+    tokenizer const made{golden("gpt2")["tokenizer"].dump()};
+    std::vector<std::string> const paths{folder.write("a", "good"), folder.write("b", "bad \xff"), folder.write("c", "good")};  // one batch
+    token_file_writer out{(folder.path / "tokens.bin").string(), tokens_of_16_bits};
+    CHECK_THROWS_WITH(tokenize_files(text_model{made}, paths, {.refuse_invalid = true}, out),
+                      Catch::Matchers::StartsWith("text: '" + paths[1] + "' has bytes that are not UTF-8, the first is 0xff"));
+}
+
+TEST_CASE("tokenize: a word of many stretches is one word")
+{
+    std::mt19937 draw{10};
+    temporary_folder const folder;
+    for (auto const* const family : {"gpt2", "qwen2", "llama2"}) {
+        tokenizer const made{golden(family)["tokenizer"].dump()};
+        std::string text = "begins ";
+        for (auto const letters : {20'000, 3, 7'000, 150}) {
+            for (int i = 0; i < letters; ++i) {
+                text += static_cast<char>('a' + draw() % 26);
+            }
+            text += ' ';
+        }
+        auto const path = folder.write(family, text);
+        for (std::size_t const batch : {100U, 1'500U}) {
+            token_file_writer out{(folder.path / "tokens.bin").string(), tokens_of_16_bits};
+            tokenize_files(text_model{made}, {path}, {.special_tokens = false, .threads = 2, .batch_bytes = batch, .context_bytes = 64}, out);
+            CHECK((tokens_of(out.finish()) == made.encode(text)));
+        }
+    }
+}
+
 TEST_CASE("tokenize: JSON lines are documents, in order")
 {
     temporary_folder const folder;
@@ -191,4 +223,5 @@ TEST_CASE("tokenize: files are whole, numbered where there are more")
         CHECK_THAT(entry.path().string(), !Catch::Matchers::ContainsSubstring("gone") && !Catch::Matchers::ContainsSubstring("partial"));
     }
     CHECK_THROWS_AS((token_file_writer{(folder.path / "no" / "such.bin").string(), tokens_of_16_bits}), exit_error);
+    CHECK_THROWS_WITH((token_file_writer{folder.path.string(), tokens_of_16_bits}), Catch::Matchers::ContainsSubstring("Is a directory"));
 }

@@ -127,6 +127,8 @@ TEST_CASE("tokenize_command: tokenizers are trained on texts")
         CHECK_THAT(shown.out, Catch::Matchers::ContainsSubstring(".json: 300 tokens, trained on 0.0 MB"));
     }
     CHECK(folder.read("bpe1.json") == folder.read("bpe3.json"));
+    auto const answer = nlohmann::json::parse(run_rheo(folder, "tokenize --train bpe --vocabulary 290 a.txt --out small.json --json").out);
+    CHECK(answer == nlohmann::json{{"file", "small.json"}, {"vocabulary", 290}, {"bytes", some_text().size()}});
     REQUIRE(run_rheo(folder, "tokenize bpe1.json a.txt --out t.bin").exit_code == 0);
     CHECK(tokens_of((folder.path / "t.bin").string()).size() < some_text().size() / 2);
     for (std::string const kind : {"unigram", "sentencepiece-bpe"}) {
@@ -161,6 +163,7 @@ TEST_CASE("tokenize_command: what is wrong is named, nothing is left")
     CHECK_THAT(refused(folder, "tokenizer.json a.txt --out t.bin --invalid refuse", 4), Catch::Matchers::ContainsSubstring("the first is 0xff"));
     CHECK_THAT(refused(folder, "tokenizer.json a.txt --out t.bin --document-token '<none>'", 2), Catch::Matchers::ContainsSubstring("has no token '<none>'"));
     CHECK_THAT(refused(folder, "tokenizer.json empty.txt --out t.bin", 4), Catch::Matchers::ContainsSubstring("hold no text"));
+    CHECK_THAT(refused(folder, "tokenizer.json a.txt --out tokens", 2), Catch::Matchers::ContainsSubstring("ends in .bin"));
     CHECK_THAT(refused(folder, "--train bpe a.txt --out t.bin", 2), Catch::Matchers::ContainsSubstring("--train needs --vocabulary"));
     CHECK_THAT(refused(folder, "--train bpe --vocabulary 300 empty.txt --out t.bin", 4), Catch::Matchers::ContainsSubstring("hold no text"));
     for (auto const& entry : std::filesystem::directory_iterator{folder.path}) {

@@ -197,6 +197,17 @@ TEST_CASE("tokenizer: what is not supported is named with its value")
     CHECK_THAT(with("/model/merges/0", "a b c"), Catch::Matchers::ContainsSubstring("has \"a b c\" in model.merges"));
     CHECK_THAT(with("/model/vocab/new", 5), Catch::Matchers::ContainsSubstring("has two tokens with id 5"));
     CHECK_THAT(with("/model/vocab/new", -5), Catch::Matchers::ContainsSubstring("has a 'vocab' that is not a whole number"));
+    auto far = golden("gpt2")["tokenizer"]["added_tokens"];
+    for (auto const id : {1'000'000, 1'900'000}) {  // each within reach of the one before
+        far.push_back({{"id", id},
+                       {"content", std::to_string(id)},
+                       {"special", false},
+                       {"normalized", false},
+                       {"single_word", false},
+                       {"lstrip", false},
+                       {"rstrip", false}});
+    }
+    CHECK_THAT(with("/added_tokens", far), Catch::Matchers::ContainsSubstring("with id 1900000, far beyond its vocabulary"));
     CHECK_THAT(with("/version", "2.0"), Catch::Matchers::ContainsSubstring("version"));
 }
 
