@@ -30,7 +30,7 @@ inline constexpr std::size_t most_traced_events = 1'000'000;
 template <class OnlyWhenCalled = void>
 class job_trace {
 public:
-    /// A rank writes its part of a checkpoint, or waits for those that do.
+    /// Ranks write their parts of a checkpoint, beside steps or while they wait for it.
     struct checkpoint {
         rank_id rank;
         seconds start;
@@ -68,7 +68,7 @@ void write_chrome_trace(std::ostream& out, job_trace<> const& trace)
         writer.add(e);
     }
     for (auto const& c : trace.checkpoints()) {
-        writer.add_span(c.rank, trace_stream::step, "checkpoint", c.start, c.end);
+        writer.add_span(c.rank, trace_stream::checkpoint, "checkpoint", c.start, c.end);
     }
     writer.finish();
 }

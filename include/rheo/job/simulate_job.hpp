@@ -5,7 +5,8 @@
 // to is decided by the functions of a run: membership, repair, salvage, copies. A step that nothing changes is played once for each plan.
 //
 // A rank that is lost in the last nanosecond of a step is lost in the step; at its end, in the next one. A drain or a return changes the pipelines between
-// two steps; a slow rank or link is slow from the next step on. Checkpoints stop the job while they are written.
+// two steps; a slow rank or link is slow from the next step on. Checkpoints are written beside the steps, after a copy of the state that stops them; a loss
+// gives up the one that is being written. A job that halts, or restarts for a change of its members, waits until its checkpoint is there.
 // Evaluations come before the step that they are due at, and again before what is left of it after a loss.
 
 #include <cstddef>

@@ -24,9 +24,9 @@
 namespace rheo::inline v0 {
 
 /// What can continue at the same time on one rank.
-enum class trace_stream : std::uint8_t { compute, send, receive, reduction, step, recovery };
+enum class trace_stream : std::uint8_t { compute, send, receive, reduction, step, recovery, checkpoint };
 
-inline constexpr std::string_view trace_stream_names[] = {"compute", "send", "receive", "reduction", "step", "recovery"};
+inline constexpr std::string_view trace_stream_names[] = {"compute", "send", "receive", "reduction", "step", "recovery", "checkpoint"};
 
 constexpr trace_stream stream_of(activity a)
 {

@@ -57,8 +57,11 @@ public:
         joinable_from_ = spans_.size();
     }
 
-    /// What was done so far will stay.
-    void keep() { joinable_from_ = kept_ = spans_.size(); }
+    /// What was done so far will stay if a checkpoint that begins now ends.
+    void begin_keeping() { joinable_from_ = keeping_ = spans_.size(); }
+
+    /// It has ended.
+    void keep() { kept_ = keeping_; }
 
     /// What was good since then is lost.
     void undo()
@@ -89,6 +92,7 @@ private:
     std::vector<job_time_span> spans_;
     std::vector<std::size_t> broken_;  ///< spans of the running step
     std::size_t kept_ = 0;             ///< spans that stay
+    std::size_t keeping_ = 0;          ///< spans before the checkpoint that is being written
     std::size_t joinable_from_ = 0;    ///< earlier spans are not made longer
 };
 

@@ -51,7 +51,7 @@ public:
             return false;
         }
         out_->account.evaluation += account.time;
-        since_evaluation_ += account.time;
+        since_.evaluation += account.time;
         return true;
     }
 
@@ -76,38 +76,45 @@ public:
         auto const parts = kept > whole_nanoseconds{} ? rounded_parts(broken_.spent, kept) : rank_step_times<whole_nanoseconds>{};
         for (auto const part : rank_step_parts<whole_nanoseconds>) {
             out_->good.*part += parts.*part - broken_.parts.*part;
-            since_.*part += parts.*part - broken_.parts.*part;
+            since_.parts.*part += parts.*part - broken_.parts.*part;
         }
         out_->account.good += more;
         out_->account.lost -= more;
-        since_good_ += more;
+        since_.good += more;
         broken_.kept = kept;
         broken_.parts = parts;
         return more;
     }
 
-    /// What was done so far will stay.
-    void keep()
+    /// What was done so far will stay if a checkpoint that begins now ends.
+    void begin_keeping()
     {
-        since_ = {};
-        since_good_ = {};
-        since_evaluation_ = {};
         history_.settle(broken_.kept);
-        history_.keep();
+        history_.begin_keeping();
         broken_ = {};
+        keeping_ = since_;
     }
 
-    /// All that was good since the last keep() is lost, evaluations, too. @returns how much that is
+    /// The checkpoint has ended. @pre one has begun
+    void keep()
+    {
+        since_.good -= keeping_.good;
+        since_.evaluation -= keeping_.evaluation;
+        for (auto const part : rank_step_parts<whole_nanoseconds>) {
+            since_.parts.*part -= keeping_.parts.*part;
+        }
+        history_.keep();
+    }
+
+    /// All that was good since the newest checkpoint is lost, evaluations, too. @returns how much that is
     whole_nanoseconds undo()
     {
-        auto const good = std::exchange(since_good_, {});
-        auto const evaluation = std::exchange(since_evaluation_, {});
-        auto const undone = good + evaluation;
-        out_->account.good -= good;
-        out_->account.evaluation -= evaluation;
+        auto const undone = since_.good + since_.evaluation;
+        out_->account.good -= since_.good;
+        out_->account.evaluation -= since_.evaluation;
         out_->account.lost += undone;
         for (auto const part : rank_step_parts<whole_nanoseconds>) {
-            out_->good.*part -= since_.*part;
+            out_->good.*part -= since_.parts.*part;
         }
         since_ = {};
         broken_ = {};
@@ -132,6 +139,11 @@ public:
     }
 
 private:
+    struct work_done {
+        whole_nanoseconds good{};
+        whole_nanoseconds evaluation{};
+        rank_step_times<whole_nanoseconds> parts{};
+    };
     struct broken_step {
         whole_nanoseconds time{};  ///< spent in its parts
         whole_nanoseconds kept{};  ///< of that
@@ -173,19 +185,18 @@ private:
     {
         for (auto const part : rank_step_parts<whole_nanoseconds>) {
             out_->good.*part += parts.*part;
-            since_.*part += parts.*part;
+            since_.parts.*part += parts.*part;
         }
         out_->account.good += time;
-        since_good_ += time;
+        since_.good += time;
     }
 
     job_description const* job_;
     job_members<> const* members_;
     simulated_job* out_;
     whole_nanoseconds now_{};
-    whole_nanoseconds since_good_{};  ///< since the newest checkpoint
-    whole_nanoseconds since_evaluation_{};
-    rank_step_times<whole_nanoseconds> since_{};
+    work_done since_{};     ///< the newest checkpoint
+    work_done keeping_{};   ///< of that, until the one began that is being written
     broken_step broken_{};  ///< the running step
     job_history<> history_;
 };

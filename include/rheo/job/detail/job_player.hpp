@@ -57,6 +57,7 @@ public:
             return failure{failure_};
         }
         note_pending(0);
+        give_up_checkpoint(ledger_.now());
         out_.plans = steps_.plans();
         out_.account.steps = step_;
         out_.account.end = ledger_.now();
@@ -70,8 +71,11 @@ private:
     using state = job_state<Model>;
     using ready_part = typename plan_steps<Model>::ready_part;
     using state::begin_again;
+    using state::begin_checkpoint;
     using state::checkpoint_;
+    using state::end_checkpoint;
     using state::failure_;
+    using state::give_up_checkpoint;
     using state::halt;
     using state::in_force_;
     using state::in_time;
@@ -91,6 +95,7 @@ private:
     using state::tracer_;
     using state::whole_step;
     using state::write_checkpoint;
+    using state::writing_;
 
     static constexpr int most_fruitless = 20'000;
 
@@ -162,7 +167,7 @@ private:
         fruitless_ = 0;
         out_.few_copies += static_cast<int>(in_force_->pipelines.size()) <= job_->request.failures ? account.time : whole_nanoseconds{};
         if (job_->checkpoint_every > 0 && step_ % job_->checkpoint_every == 0 && step_ < job_->steps) {
-            write_checkpoint();
+            begin_checkpoint();
         }
     }
 
@@ -171,6 +176,7 @@ private:
     {
         auto const begin = ledger_.now();
         auto const heard = first + in_time(times_.detection(), "detection");
+        give_up_checkpoint(first);
         members_.take_losses(heard);
         job_change_record record{.at = first, .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks(), .lost_time = first - begin};
         if (policy_ == job_policy::checkpoint) {
@@ -197,6 +203,7 @@ private:
     void lose_between_steps(whole_nanoseconds lost = {})
     {
         auto const heard = ledger_.now() + in_time(times_.detection(), "detection");
+        give_up_checkpoint(ledger_.now());
         members_.take_losses(heard);
         job_change_record record{.at = ledger_.now(), .step = step_, .what = job_change::recovered, .lost = members_.lost_ranks(), .lost_time = lost};
         if (policy_ == job_policy::checkpoint) {
@@ -319,11 +326,18 @@ private:
         return true;
     }
 
-    /// A job that restarts for every change does so after a checkpoint; for ranks that leave it writes one.
+    /// A job that restarts for every change does so at a checkpoint, which all ranks wait for; for ranks that leave it writes one.
     bool regroup_by_checkpoint(std::vector<rank_id> const& leaving)
     {
-        if (step_ != checkpoint_ && (leaving.empty() || !write_checkpoint())) {
-            return !leaving.empty();
+        end_checkpoint(ledger_.now());
+        if (step_ != checkpoint_) {
+            bool const is_due = writing_ && writing_->step == step_;
+            if (leaving.empty() && !is_due) {
+                return false;
+            }
+            if (!write_checkpoint()) {
+                return true;
+            }
         }
         if (!ledger_.is_over()) {
             job_change_record record{.at = ledger_.now(), .step = step_, .what = job_change::restarted, .lost = leaving};

@@ -76,9 +76,50 @@ protected:
         return loss && *loss < std::min(time, job_->until) ? loss : std::nullopt;
     }
 
-    /// False when a loss comes before its end: the next step begins with that.
+    /// Ranks stop while they copy what they write; steps continue beside the writing. As in a run, none begins while another one is being written.
+    void begin_checkpoint()
+    {
+        end_checkpoint(ledger_.now());
+        if (writing_) {
+            return;
+        }
+        auto const copied = ledger_.now() + in_time(times_.snapshot(static_cast<int>(members_.size())), "a copy of the state");
+        if (auto const loss = loss_before(copied)) {
+            ledger_.pass(&job_account::lost, *loss);
+            return;
+        }
+        if (ledger_.pass(&job_account::checkpoint, copied)) {
+            writing_ = checkpoint_in_writing{step_, copied, copied + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint")};
+            ledger_.begin_keeping();
+            end_checkpoint(copied);
+        }
+    }
+
+    /// The one that is being written is there, if its writing ends by then.
+    void end_checkpoint(whole_nanoseconds by)
+    {
+        if (writing_ && writing_->end <= by) {
+            tracer_.checkpoint(members_.present(), writing_->step - 1, writing_->begin, writing_->end);
+            checkpoint_ = writing_->step;
+            ledger_.keep();
+            writing_.reset();
+        }
+    }
+
+    /// Ranks are lost, or all stop: one that is being written is given up.
+    void give_up_checkpoint(whole_nanoseconds at)
+    {
+        end_checkpoint(at);
+        if (writing_) {
+            tracer_.checkpoint(members_.present(), writing_->step - 1, writing_->begin, at);
+            writing_.reset();
+        }
+    }
+
+    /// All ranks write one and wait for it. False when a loss comes before its end: the next step begins with that.
     bool write_checkpoint()
     {
+        give_up_checkpoint(ledger_.now());
         auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
         auto const loss = loss_before(end);
         tracer_.checkpoint(members_.present(), step_ - 1, ledger_.now(), loss.value_or(end));
@@ -86,11 +127,17 @@ protected:
             ledger_.pass(&job_account::lost, *loss);
             return false;
         }
+        keep_once_written(end);
+        return true;
+    }
+
+    void keep_once_written(whole_nanoseconds end)
+    {
         if (ledger_.pass(&job_account::checkpoint, end)) {
             checkpoint_ = step_;
+            ledger_.begin_keeping();
             ledger_.keep();
         }
-        return true;
     }
 
     /// All ranks restart from the newest checkpoint.
@@ -110,12 +157,10 @@ protected:
         record.what = job_change::halted;
         record.why = std::move(why);
         pending_ = std::move(record);
+        give_up_checkpoint(ledger_.now());
         auto const end = ledger_.now() + in_time(times_.checkpoint(members_.nodes(rules_.node_size)), "a checkpoint");
         tracer_.checkpoint(members_.present(), step_, ledger_.now(), end);
-        if (ledger_.pass(&job_account::checkpoint, end)) {
-            checkpoint_ = step_;
-            ledger_.keep();
-        }
+        keep_once_written(end);
         in_force_.drop();
     }
 
@@ -188,7 +233,13 @@ protected:
     job_ledger<> ledger_;
     job_tracer<> tracer_;
     std::int64_t step_ = 0;
+    struct checkpoint_in_writing {
+        std::int64_t step;
+        whole_nanoseconds begin;
+        whole_nanoseconds end;
+    };
     std::int64_t checkpoint_ = 0;  ///< step of the newest one
+    std::optional<checkpoint_in_writing> writing_{};
     bool has_begun_ = false;
     plan_in_force<> in_force_;
     std::optional<job_change_record> pending_;  ///< a restart or halt that has not ended

@@ -104,6 +104,7 @@ public:
           levels_{network_of<typename Model::link>(job.cluster)},
           storage_{job.cluster.storage},
           phases_{job.cluster.recovery.value_or(recovery_times{})},
+          memory_{job.cluster.device.description.traffic},
           state_{state_bytes_of(job)}
     {
     }
@@ -136,6 +137,9 @@ public:
         return phases;
     }
 
+    /// In which each rank copies its part of the state, read and written, beside which steps continue. Nothing where the cluster has no storage.
+    seconds snapshot(int ranks) const { return storage_ ? 2.0 * (state_ / (memory_ * static_cast<double>(std::max(ranks, 1)))) : seconds{}; }
+
     /// Nothing where the cluster has no storage.
     seconds checkpoint(int nodes) const { return storage_ ? state_ / rate(storage_->write, storage_->node_write, nodes) : seconds{}; }
 
@@ -159,6 +163,7 @@ private:
     std::vector<network_level<typename Model::link>> levels_;
     std::optional<cluster_storage> storage_;
     recovery_times phases_;
+    bytes_per_second memory_;
     bytes state_;
 };
 
