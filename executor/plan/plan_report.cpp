@@ -178,7 +178,8 @@ std::string format_plan(plan const& p, model_description const& model, run_confi
                             100 * f.parts->exchanging, 100 * f.parts->waiting, source_of(f));
     }
     if (p.optimizer.are_used()) {
-        text += fmt::format("  {} of the ranks that hold a layer keep{} its moments\n", p.optimizer.copies, p.optimizer.copies == 1 ? "s" : "");
+        text += fmt::format("  {} of the ranks that hold a layer keep{} its {}moments\n", p.optimizer.copies, p.optimizer.copies == 1 ? "s" : "",
+                            policy_of(config).stores_apart() ? "master parameters and " : "");
     }
     for (auto const& kind : kinds_of_pipelines(p, f.memory)) {
         auto const i = kind.front();

@@ -35,7 +35,7 @@ tensor_values values_of(compute_backend& backend, tensor_storage const& storage)
 
 tensor_storage empty_storage(memory& where, dtype type)
 {
-    return {state_array{where, type}, state_array{where, type}, state_array{where, type}, array<bfloat16>{where}};
+    return {state_array{where, type}, state_array{where, type}, state_array{where, type}, state_array{where, dtype::bf16}};
 }
 
 tensor_storage& resident_state::add(tensor_id t)
@@ -84,23 +84,27 @@ void resident_state::put(tensor_id t, tensor_storage&& arrived, committed_roles 
         entry->first_moment = std::move(arrived.first_moment);
         entry->second_moment = std::move(arrived.second_moment);
     }
-    if (!has_role(roles, tensor_role::parameter)) {
-        return;
+    if (roles == committed_roles::copy) {
+        entry->stored = std::move(arrived.stored);
+    } else if (has_role(roles, tensor_role::parameter)) {
+        entry->parameter = std::move(arrived.parameter);
     }
-    entry->parameter = std::move(arrived.parameter);
-    if (stores_apart()) {
+    if (roles == committed_roles::all && stores_apart()) {
         entry->stored.resize(entry->parameter.size());
         stored(t);
         backend_->wait();
     }
 }
 
-void resident_state::drop_moments(tensor_id t)
+void resident_state::drop_optimizer_part(tensor_id t)
 {
     if (auto& entry = tensors_[at(t)]; entry != nullptr) {
         entry->first_moment.resize(0);
         entry->second_moment.resize(0);
-        if (entry->parameter.empty()) {
+        if (stores_apart()) {
+            entry->parameter.resize(0);
+        }
+        if (!holds(t)) {
             entry = nullptr;
         }
     }
@@ -109,7 +113,7 @@ void resident_state::drop_moments(tensor_id t)
 void resident_state::stored(tensor_id t)
 {
     if (auto& storage = tensor(t); !storage.stored.empty()) {
-        backend_->store(storage.parameter.floats(), {storage.stored.data(), storage.stored.size()});
+        backend_->store(storage.parameter.floats(), storage.stored.bfloats());
     }
 }
 

@@ -30,10 +30,10 @@ struct tensor_storage {
     state_array parameter;
     state_array first_moment;
     state_array second_moment;
-    array<bfloat16> stored;  ///< the parameter as stages read it in bfloat16, where it is not kept so
+    state_array stored;  ///< the parameter as stages read it in bfloat16, where it is not kept so
 
     /// What stages in bfloat16 read.
-    bfloat16 const* in_bf16() const { return parameter.type() == dtype::bf16 ? parameter.bfloats().data() : stored.data(); }
+    bfloat16 const* in_bf16() const { return (parameter.type() == dtype::bf16 ? parameter : stored).bfloats().data(); }
 };
 
 /// One with nothing in it.
@@ -75,18 +75,26 @@ public:
     collection const& info() const { return *info_; }
     tensor_info const& info(tensor_id t) const { return info_->tensors[at(t)]; }
 
-    bool holds(tensor_id t) const { return has(t, tensor_role::parameter); }
-    /// The moments, too: with optimizer shards some ranks hold the parameter alone.
-    bool keeps(tensor_id t) const { return has(t, tensor_role::second_moment); }
+    /// The parameter as stages read it.
+    bool holds(tensor_id t) const
+    {
+        auto const& held = tensors_[at(t)];
+        return held != nullptr && !(stores_apart() ? held->stored : held->parameter).empty();
+    }
+    /// What the optimizer has of it, too: with optimizer shards some ranks hold only what stages read.
+    bool keeps(tensor_id t) const { return tensors_[at(t)] != nullptr && !tensors_[at(t)]->second_moment.empty(); }
     tensor_storage& tensor(tensor_id t) { return *tensors_[at(t)]; }
     tensor_storage const& tensor(tensor_id t) const { return *tensors_[at(t)]; }
 
     /// Makes room for a tensor, of zeros. Who writes its parameter says stored() when it is there.
     tensor_storage& add(tensor_id t);
     void drop(tensor_id t) { tensors_[at(t)] = nullptr; }
-    void drop_moments(tensor_id t);
+    /// What optimizer shards divide (plan/optimizer_shards.hpp).
+    void drop_optimizer_part(tensor_id t);
+    /// What stages read of a parameter.
+    state_array& read_by_stages(tensor_id t) { return stores_apart() ? tensor(t).stored : tensor(t).parameter; }
     void put(tensor_id t, tensor_values const& values);
-    /// In the backend's own memory; what is stored of the parameter is made here. Other roles stay as they are.
+    /// In the backend's own memory; what stages read of all roles is made here. Other roles stay as they are.
     void put(tensor_id t, tensor_storage&& arrived, committed_roles roles = committed_roles::all);
     void stored(tensor_id t);
 
@@ -125,13 +133,7 @@ public:
     state_digest digest(tensor_id t) const;
 
 private:
-    bool has(tensor_id t, tensor_role role) const
-    {
-        auto const& held = tensors_[at(t)];
-        return held != nullptr && !(role == tensor_role::parameter ? held->parameter : held->second_moment).empty();
-    }
-    /// Stages read another type than is kept.
-    bool stores_apart() const { return backend_->policy().storage != backend_->policy().master; }
+    bool stores_apart() const { return backend_->policy().stores_apart(); }
     using row_states = std::vector<std::vector<row_sum_state>>;
     void begin(gradient_accumulator& sums, tensor_id t, row_states& sources);
 

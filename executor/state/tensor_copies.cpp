@@ -28,9 +28,12 @@ constexpr std::size_t wished_message = std::size_t{1} << 20U;
 /// stream where that is short.
 constexpr std::size_t short_message = std::size_t{64} << 10U;
 
-state_array& values_in(tensor_storage& storage, tensor_role role)
+state_array& values_in(tensor_storage& storage, tensor_role role, committed_roles roles)
 {
-    return role == tensor_role::parameter ? storage.parameter : role == tensor_role::first_moment ? storage.first_moment : storage.second_moment;
+    if (role == tensor_role::parameter) {
+        return roles == committed_roles::copy ? storage.stored : storage.parameter;
+    }
+    return role == tensor_role::first_moment ? storage.first_moment : storage.second_moment;
 }
 
 constexpr std::array copied_roles{tensor_role::parameter, tensor_role::first_moment, tensor_role::second_moment};
@@ -68,8 +71,8 @@ public:
             if (t.to == self_) {
                 ++transfers_of_[t.tensor];
             } else if (t.from == self_ && sent.insert(t.tensor).second) {
-                bool const moments = has_role(roles_of(t.tensor), tensor_role::second_moment);
-                expects(moments ? state.keeps(own(t.tensor)) : state.holds(own(t.tensor)), "a rank sends what it holds");
+                bool const optimizer = has_role(roles_of(t.tensor), tensor_role::second_moment);
+                expects(optimizer ? state.keeps(own(t.tensor)) : state.holds(own(t.tensor)), "a rank sends what it holds");
                 add(held_, t.tensor, state.tensor(own(t.tensor)));
             }
         }
@@ -127,7 +130,7 @@ private:
     {
         for (auto const role : copied_roles) {
             if (has_role(roles_of(t), role)) {
-                auto& values = values_in(storage, role);
+                auto& values = values_in(storage, role, roles_of(t));
                 auto const element = static_cast<std::ptrdiff_t>(values.element_bytes());
                 auto const row = static_cast<std::ptrdiff_t>(of_.tensors[at(t)].shape.columns) * element;
                 arrays.add(t, role, {whole(plan_.tensors[at(t)].shape), values.data(), {row, element}, values.element_bytes(), arrays_++});
@@ -152,7 +155,7 @@ private:
             coming.push_back(t.tensor);
             for (auto const role : copied_roles) {
                 if (has_role(roles_of(t.tensor), role)) {
-                    auto& values = values_in(mine.values, role);
+                    auto& values = values_in(mine.values, role, roles_of(t.tensor));
                     arrays.emplace_back(&values, static_cast<std::size_t>(elements(of_.tensors[at(t.tensor)].shape)));
                     sizes.push_back(arrays.back().second * values.element_bytes());
                 }
@@ -210,7 +213,7 @@ private:
         auto const t = box.of->tensor;
         bool const comes = box.of->to == self_;
         auto& storage = comes ? arrivals_.at(t).values : state_.tensor(own(t));
-        auto const place = box.user - values_in(storage, box.role).data();
+        auto const place = box.user - values_in(storage, box.role, roles_of(t)).data();
         auto size = box.box.element_bytes;
         for (std::size_t d = 0; d < box.box.dimensions; ++d) {
             size *= static_cast<std::size_t>(box.box.extent[d]);

@@ -42,7 +42,7 @@ tensor_holders keepers_of(collection const& state, std::span<rank_holdings const
             }
         }
     }
-    if (!state.tensors.empty() && state.tensors.back().committed == committed_roles::moments) {  // who keeps moments holds the parameter, too
+    if (!state.tensors.empty() && are_of_keepers(state.tensors.back().committed)) {  // who keeps them holds the parameter, too
         holders.erase(holders.begin(), holders.begin() + std::ssize(holders) / 2);
     }
     return holders;

@@ -122,7 +122,7 @@ void trainer::end_finished()
     end.pairs_by_survivors = pairs.sums.front();
 }
 
-/// What no survivor holds: "layer 3 (block) in shards 2 and 3". Who loses a parameter loses its moments, which are not named besides.
+/// What no survivor holds: "layer 3 (block) in shards 2 and 3". Who loses a parameter loses what its keepers have, which is not named besides.
 std::vector<std::string> trainer::lost_state() const
 {
     auto const& lost = state_.plan.salvage.lost;
@@ -138,7 +138,8 @@ std::vector<std::string> trainer::lost_state() const
             (cell < grid ? parameters : moments).push_back(cell % grid);
         }
         auto const& shards = parameters.empty() ? moments : parameters;
-        parts.push_back(fmt::format("{}layer {} ({})", parameters.empty() ? "the moments of " : "", layer.value, job_->model.layers[at(layer)].name));
+        auto const* const kept = with_->backend.policy().stores_apart() ? "the master parameters and moments of " : "the moments of ";
+        parts.push_back(fmt::format("{}layer {} ({})", parameters.empty() ? kept : "", layer.value, job_->model.layers[at(layer)].name));
         if (static_cast<int>(shards.size()) < grid) {
             parts.back() += fmt::format(" in shard{} {}", shards.size() == 1 ? "" : "s", fmt::join(shards, " and "));
         }

@@ -205,7 +205,7 @@ void trainer::keep_state_of_place(membership_plan const& next)
             initialise(resident_, id, job_->config.train.seed);
         }
         if (divided && !is_mine(collection.tensors[tensors + t])) {
-            resident_.drop_moments(id);
+            resident_.drop_optimizer_part(id);
         }
     }
     for (std::size_t u = 0; u < collection.uses.size(); ++u) {
@@ -267,7 +267,7 @@ void trainer::book_received(tensor_id arrived)
     auto const& tensors = known.tensors;
     auto const is_here = [&](tensor_id t) {
         auto const own = tensor_of(known, t);
-        return tensors[at(t)].committed == committed_roles::moments ? resident_.keeps(own) : resident_.holds(own);
+        return are_of_keepers(tensors[at(t)].committed) ? resident_.keeps(own) : resident_.holds(own);
     };
     auto const has_all = [&](layer_id layer) {
         for (std::size_t t = 0; t < tensors.size(); ++t) {

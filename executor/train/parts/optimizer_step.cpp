@@ -17,7 +17,7 @@ optimizer_step::optimizer_step(run_config const& config, resident_state& state)
       parameter_{state.backend().own(), state.backend().policy().master},
       first_moment_{state.backend().own(), state.backend().policy().master},
       second_moment_{state.backend().own(), state.backend().policy().master},
-      stored_{state.backend().own()}
+      stored_{state.backend().own(), state.backend().policy().storage}
 {
 }
 
@@ -49,22 +49,21 @@ state_array& optimizer_step::sent_values(tensor_id t, tensor_update const& one, 
 {
     auto& backend = state_->backend();
     if (sending_ == sent_.size()) {
-        sent_.emplace_back(backend.messages(), backend.policy().master);
+        sent_.emplace_back(backend.messages(), backend.policy().storage);
     }
     auto& sent = sent_[sending_++];
-    auto const count = state_->tensor(t).parameter.size();
-    sent.resize(count);
-    if (backend.has_one_memory()) {
+    sent.resize(state_->read_by_stages(t).size());
+    if (backend.has_one_memory() && !backend.policy().stores_apart()) {
         compute(t, one, settings, sent);
     } else {
-        compute(t, one, settings, parameter_);
-        backend.copy(sent.data(), parameter_.data(), sent.size_bytes());
+        backend.copy(sent.data(), compute(t, one, settings, parameter_).data(), sent.size_bytes());
     }
     return sent;
 }
 
-/// The new values of a parameter whose moments are here, beside the state. @param one with its gradient
-void optimizer_step::compute(tensor_id t, tensor_update one, adamw_settings const& settings, state_array& values)
+/// The new values of a parameter whose moments are here, beside the state. @param one with its gradient  @returns what stages read of them: the values, or a
+/// copy that lasts until the next call
+state_array const& optimizer_step::compute(tensor_id t, tensor_update one, adamw_settings const& settings, state_array& values)
 {
     auto& backend = state_->backend();
     auto const& storage = state_->tensor(t);
@@ -80,19 +79,21 @@ void optimizer_step::compute(tensor_id t, tensor_update one, adamw_settings cons
     one.master = copied(values, storage.parameter);
     one.first_moment = copied(first_moment_, storage.first_moment);
     one.second_moment = copied(second_moment_, storage.second_moment);
-    if (!storage.stored.empty()) {
+    bool const apart = backend.policy().stores_apart();
+    if (apart) {
         if (stored_.size() < count) {
             backend.wait();
             stored_.resize(count);
         }
-        one.stored = stored_.data();
+        one.stored = stored_.bfloats().data();
     }
     backend.update({&one, 1}, settings);
+    return apart ? stored_ : values;
 }
 
 std::size_t optimizer_step::bytes_of(tensor_id t) const
 {
-    return static_cast<std::size_t>(elements(state_->info(t).shape) * size_of(state_->backend().policy().master));
+    return static_cast<std::size_t>(elements(state_->info(t).shape) * size_of(state_->backend().policy().storage));
 }
 
 /// Where new values arrive in the place of the gradient, which is never smaller.
@@ -115,10 +116,10 @@ void optimizer_step::gather_directly(step_id step, step_totals const& totals, mp
             } else if (sender == by.self()) {
                 auto one = update_of(t, step);
                 one.gradient = r.piece(t, 0, one.count, room_);
-                compute(t, one, settings, parameter_);
+                auto const& values = compute(t, one, settings, parameter_);
                 for (auto const holder : r.holders()) {
                     if (!std::binary_search(keepers.begin(), keepers.end(), holder)) {
-                        out.push_back({holder, std::span{std::as_const(parameter_).data(), bytes_of(t)}});
+                        out.push_back({holder, std::span{values.data(), bytes_of(t)}});
                     }
                 }
                 state_->backend().wait();
@@ -197,7 +198,7 @@ void optimizer_step::update(step_id step, step_totals const& totals, std::deque<
         one.master = &storage.parameter;
         one.first_moment = &storage.first_moment;
         one.second_moment = &storage.second_moment;
-        one.stored = storage.stored.data();
+        one.stored = storage.stored.bfloats().data();
         one.gradient = gradient;
     };
     for (auto& r : reductions) {
@@ -205,9 +206,8 @@ void optimizer_step::update(step_id step, step_totals const& totals, std::deque<
             if (state_->keeps(t)) {
                 add(t, r.gradient(t));
             } else {
-                auto& parameter = state_->tensor(t).parameter;
-                backend.copy(parameter.data(), r.gradient(t), parameter.size_bytes());
-                state_->stored(t);
+                auto& values = state_->read_by_stages(t);
+                backend.copy(values.data(), r.gradient(t), values.size_bytes());
             }
         }
     }

@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The update of a step. With optimizer shards a rank that does not keep a tensor's moments gets its new values from one that does, before the vote, in place
-// of the gradient that it does not need; so a step still commits everywhere or did not happen. Who sends computes them beside the state, and again in the
-// update: moments change only then.
+// The update of a step. With optimizer shards a rank that does not keep a tensor's moments gets its new values, as stages read them, from one that does, before
+// the vote, in place of the gradient that it does not need; so a step still commits everywhere or did not happen. Who sends computes them beside the state,
+// and again in the update: moments change only then.
 
 #include <cstddef>
 #include <deque>
@@ -42,7 +42,7 @@ private:
     void gather_directly(step_id step, step_totals const& totals, mpi::messenger& messages, transport& by, std::deque<reduction>& reductions,
                          std::function<void()> const& begun);
     state_array& sent_values(tensor_id t, tensor_update const& one, adamw_settings const& settings);
-    void compute(tensor_id t, tensor_update one, adamw_settings const& settings, state_array& values);
+    state_array const& compute(tensor_id t, tensor_update one, adamw_settings const& settings, state_array& values);
 
     run_config const* config_;
     resident_state* state_;
@@ -52,7 +52,7 @@ private:
     state_array parameter_;         ///< of the tensor at hand, where messages are in another memory
     state_array first_moment_;
     state_array second_moment_;
-    array<bfloat16> stored_;
+    state_array stored_;
 };
 
 }  // namespace rheo::inline v0

@@ -58,6 +58,15 @@ struct parameter_bytes {
 
 constexpr bytes total(parameter_bytes const& parts) { return parts.master + parts.moments + parts.stored + parts.accumulators + parts.reduced; }
 
+/// What a rank has of the parts if it keeps a share of those that optimizer shards divide (plan/optimizer_shards.hpp).
+constexpr parameter_bytes with_optimizer_share(parameter_bytes parts, double share)
+{
+    auto const of = [share](bytes whole) { return share < 1.0 ? bytes{static_cast<std::int64_t>(static_cast<double>(whole.count) * share)} : whole; };
+    parts.moments = of(parts.moments);
+    parts.master = parts.stored > bytes{} ? of(parts.master) : parts.master;
+    return parts;
+}
+
 /// A scale (int) and a maximum (float).
 inline constexpr std::int64_t scale_bytes_per_row = 8;
 
@@ -70,7 +79,7 @@ constexpr parameter_bytes parameter_bytes_of(tensor_shape shape, dtype_policy co
     auto const sums = count * size_of(policy.accumulate) + (policy.accumulate == dtype::i32 ? shape.rows * scale_bytes_per_row : 0);
     return {.master = {master},
             .moments = {2 * master},
-            .stored = {policy.storage == policy.master ? 0 : count * size_of(policy.storage)},
+            .stored = {policy.stores_apart() ? count * size_of(policy.storage) : 0},
             .accumulators = {uses * sums},
             .reduced = bytes{buffer == gradient_buffer::none ? 0 : count * size_of(policy.compute)} +
                        (buffer == gradient_buffer::joined ? reduction_buffer_bytes(count, policy.accumulate) : bytes{})};

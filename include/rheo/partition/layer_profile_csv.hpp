@@ -31,7 +31,7 @@ inline constexpr std::string_view layer_columns[] = {"layer", "forward", "backwa
 /// What ranks keep of a parameter, with accumulator and reduced gradient; what sums have per row is not counted.
 constexpr std::int64_t state_bytes_per_parameter(dtype_policy const& policy)
 {
-    return 3 * size_of(policy.master) + size_of(policy.compute) + size_of(policy.accumulate) + (policy.storage == policy.master ? 0 : size_of(policy.storage));
+    return 3 * size_of(policy.master) + size_of(policy.compute) + size_of(policy.accumulate) + (policy.stores_apart() ? size_of(policy.storage) : 0);
 }
 
 /// Why a header is none; empty when it is one.

@@ -121,17 +121,18 @@ std::vector<std::vector<rank_id>> keepers_by_tensor(array_view<pipeline_instance
 constexpr rank_id sender_of(array_view<rank_id const> keepers, tensor_id t) { return keepers[at(t) % keepers.size()]; }
 
 /// The collection of a recovery with optimizer shards: first the parameters, then their moments in the same order. @param state by layers
+/// @param stores_apart stages read a copy of the parameters (dtype_policy)
 template <class OnlyWhenCalled = void>
-collection with_moment_cells(collection const& state, int grid)
+collection with_moment_cells(collection const& state, int grid, bool stores_apart)
 {
     auto cells = by_cells(state, 2 * grid);
     for (auto& tensor : cells.tensors) {
-        tensor.committed = committed_roles::parameter;
+        tensor.committed = stores_apart ? committed_roles::copy : committed_roles::parameter;
     }
     for (std::size_t t = 0; t < state.tensors.size(); ++t) {
         auto moments = cells.tensors[t];
-        moments.name += " (moments)";
-        moments.committed = committed_roles::moments;
+        moments.name += stores_apart ? " (optimizer)" : " (moments)";
+        moments.committed = stores_apart ? committed_roles::optimizer : committed_roles::moments;
         moments.uses.clear();
         moments.layers = {layer_id{moments.layers.front().value + grid}};
         cells.tensors.push_back(std::move(moments));
@@ -143,7 +144,7 @@ collection with_moment_cells(collection const& state, int grid)
 constexpr tensor_id tensor_of(collection const& state, tensor_id t)
 {
     auto const half = static_cast<std::int32_t>(state.tensors.size() / 2);
-    return state.tensors[at(t)].committed == committed_roles::moments ? tensor_id{t.value - half} : t;
+    return are_of_keepers(state.tensors[at(t)].committed) ? tensor_id{t.value - half} : t;
 }
 
 /// The cells that each rank has in the pipelines, in the order of `ranks`, ascending. @param cells_per_layer with those of moments

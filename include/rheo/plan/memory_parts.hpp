@@ -84,7 +84,7 @@ struct memory_terms {
     int pipelines = 1;                              ///< that hold each layer
     gradient_buffer alone = gradient_buffer::none;  ///< of a tensor that no other pipeline holds and that has one use; see terms_of_ranks
     bytes kernels{};                                ///< what kernels work in
-    double kept_moments = 1.0;                      ///< the part of the moments of its layers that a rank keeps
+    double optimizer_share = 1.0;                   ///< of what optimizer shards divide of its layers
 
     friend constexpr bool operator==(memory_terms const&, memory_terms const&) = default;
 };
@@ -100,11 +100,7 @@ namespace detail {
 
 constexpr parameter_bytes parts_of_tensor(tensor_shape shape, memory_terms const& terms, gradient_buffer buffer, int uses)
 {
-    auto parts = parameter_bytes_of(shape, terms.policy, buffer, uses);
-    if (terms.kept_moments < 1.0) {
-        parts.moments = {static_cast<std::int64_t>(static_cast<double>(parts.moments.count) * terms.kept_moments)};
-    }
-    return parts;
+    return with_optimizer_share(parameter_bytes_of(shape, terms.policy, buffer, uses), terms.optimizer_share);
 }
 
 /// A tensor of a layer on a grid, with the uses that its shards make of it, and those among them that a run of shards makes.

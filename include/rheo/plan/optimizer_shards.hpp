@@ -3,7 +3,8 @@
 
 // Optimizer shards, as in ZeRO-1 (Rajbhandari et al., SC'20, section 5.1): not all holders of a cell keep its moments, but some of them, so that a rank
 // keeps a part of those of its layers. Unlike there, f + 1 ranks keep each cell's, on different nodes where possible, so that f losses lose no state.
-// Parameters stay on all holders, which compute with them.
+// What stages read stays on all holders: the parameters, or where these are of another type than the optimizer's (dtype_policy::stores_apart) a copy of them;
+// then the optimizer's own go with the moments.
 
 namespace rheo::inline v0 {
 

@@ -33,8 +33,11 @@ constexpr memory_terms memory_terms_of(plan const& p, microbatch_shape shape, dt
 
 /// What optimizer shards change in a rank's memory.
 struct optimizer_memory {
-    bytes unkept{};     ///< moments of its layers that others keep
-    bytes workspace{};  ///< in which it computes new parameters for ranks that do not keep the moments: those parameters, and the largest tensor's moments
+    bytes unkept_moments{};  ///< of its layers
+    bytes unkept_master{};
+    bytes workspace{};  ///< in which it computes new parameters for ranks that do not keep them: what it sends, and the largest tensor's values
+
+    constexpr bytes unkept() const { return unkept_moments + unkept_master; }
 };
 
 /// @param policy of the job  Cost: ranks x uses
@@ -48,6 +51,7 @@ optimizer_memory optimizer_memory_of(plan const& p, model_description const& mod
     auto const state = state_of(model);
     auto const holders = holders_by_tensor(array_view{p.pipelines}, state, grid_of(model));
     auto const keepers = keepers_by_tensor(array_view{p.pipelines}, state, grid_of(model), p.optimizer);
+    bool const apart = policy.stores_apart();
     bytes largest;
     for (tensor_id t{0}; at(t) < state.tensors.size(); ++t) {
         auto const& all = holders[at(t)];
@@ -57,10 +61,11 @@ optimizer_memory optimizer_memory_of(plan const& p, model_description const& mod
         }
         auto const parts = parameter_bytes_of(state.tensors[at(t)].shape, policy);
         if (!std::binary_search(some.begin(), some.end(), rank)) {
-            memory.unkept += parts.moments;
+            memory.unkept_moments += parts.moments;
+            memory.unkept_master += apart ? parts.master : bytes{};
         } else if (sender_of(some, t) == rank) {
-            memory.workspace += parts.master;
-            largest = std::max(largest, parts.moments + parts.stored);
+            memory.workspace += apart ? parts.stored : parts.master;
+            largest = std::max(largest, parts.moments + parts.stored + (apart ? parts.master : bytes{}));
         }
     }
     memory.workspace += largest;
@@ -80,7 +85,8 @@ memory_parts memory_parts_of(plan const& p, model_description const& model, micr
     auto const run = recomputes_stages(p) ? with_recomputation(compute, recomputed_stages(p, at(place.pipeline))) : compute;
     auto parts = parts_at(model, pipeline, run, place.position, memory_terms_of(p, shape, policy), recompute_levels_at(p, place), place.member);
     auto const optimizer = optimizer_memory_of(p, model, policy, rank);
-    parts.state.moments -= optimizer.unkept;
+    parts.state.moments -= optimizer.unkept_moments;
+    parts.state.master -= optimizer.unkept_master;
     parts.workspace += optimizer.workspace;
     return parts;
 }

@@ -63,10 +63,13 @@ in_place_memory make_in_place_memory(collection const& state, planning_request c
     in_place_memory memory{.limit = request.memory_limit};
     for (auto const& tensor : state.tensors) {
         auto const parts = parameter_bytes_of(tensor.shape, request.policy, gradient_buffer::joined, static_cast<int>(tensor.uses.size()));
-        auto const own = tensor.committed == committed_roles::moments ? bytes{} : parts.master + parts.stored;
-        auto const moments = tensor.committed == committed_roles::parameter ? bytes{} : parts.moments;
-        memory.committed.push_back(tensor.is_parameter ? own + moments : bytes{});
-        memory.all.push_back(memory.committed.back() + (tensor.is_parameter && own > bytes{} ? parts.accumulators + parts.reduced : bytes{}));
+        auto const has = [&](tensor_role role) { return has_role(tensor.committed, role); };
+        bool const is_copy = tensor.committed == committed_roles::copy;
+        auto const kept = (has(tensor_role::parameter) && !is_copy ? parts.master : bytes{}) + (has(tensor_role::second_moment) ? parts.moments : bytes{}) +
+                          (are_of_keepers(tensor.committed) ? bytes{} : parts.stored);
+        memory.committed.push_back(tensor.is_parameter ? kept : bytes{});
+        memory.all.push_back(memory.committed.back() +
+                             (tensor.is_parameter && !are_of_keepers(tensor.committed) ? parts.accumulators + parts.reduced : bytes{}));
     }
     return memory;
 }

@@ -40,7 +40,7 @@ std::vector<layer_profile> planned_layers(model_description const& model, planni
     expects(layers.size() == model.layers.size(), "plan.layer_profile is a profile of the model's layers");
     bool const by_layers = request.recompute == recompute_policy::selective;
     auto terms = terms_of_ranks(request.microbatch, request.policy, pipelines);
-    terms.kept_moments = kept_moments(request);
+    terms.optimizer_share = optimizer_share(request);
     set_memory(layers, model, terms,
                !by_layers                       ? recompute_level::none
                : request.microbatch.slices == 1 ? recompute_level::full

@@ -30,7 +30,7 @@ replanning make_replanning(model_description const& model, planning_request cons
     auto state = state_of(model);
     auto const elements = optimizer.are_used() ? elements_of_cells(state, grid) : std::vector<std::int64_t>{};
     if (optimizer.are_used()) {
-        state = with_moment_cells(state, grid);
+        state = with_moment_cells(state, grid, request.policy.stores_apart());
     } else if (grid > 1) {
         state = by_cells(std::move(state), grid);
     }

@@ -23,15 +23,15 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// Which rank would hold more than the memory limit; empty when none does. @param moments the part of what the plan says that a rank keeps of them
+/// Which rank would hold more than the memory limit; empty when none does. @param optimizer_share the part that a rank keeps of what optimizer shards divide of its layers
 template <class OnlyWhenCalled = void>
-std::string memory_error(plan const& p, model_description const& model, planning_request const& request, int ranks, double moments = 1.0)
+std::string memory_error(plan const& p, model_description const& model, planning_request const& request, int ranks, double optimizer_share = 1.0)
 {
     auto const limit = request.memory_limit;
     for (rank_id rank{0}; limit && rank.value < ranks; ++rank) {
         auto parts = memory_parts_of(p, model, request.microbatch, request.policy, rank);
         parts.workspace = {};
-        parts.state.moments = {static_cast<std::int64_t>(static_cast<double>(parts.state.moments.count) * moments)};
+        parts.state = with_optimizer_share(parts.state, optimizer_share);
         auto const name = "rank " + std::to_string(rank.value);
         if (auto const place = position_of(p, rank); place.found && request.recompute == recompute_policy::selective) {
             auto const levels = recompute_levels_at(p, place);

@@ -58,9 +58,9 @@ constexpr optimizer_shards optimizer_shards_of(planning_request const& request)
     return request.shard_optimizer ? optimizer_shards{request.failures + 1, request.node_size} : optimizer_shards{};
 }
 
-/// The part of the moments of its layers that a rank is planned to keep: that in which f of the pipelines that the request names are lost. Where it names
-/// none, all may be lost but f + 1, whose ranks keep all.
-constexpr double kept_moments(planning_request const& request)
+/// The part of what optimizer shards divide of its layers that a rank is planned to keep: that in which f of the pipelines that the request names are lost.
+/// Where it names none, all may be lost but f + 1, whose ranks keep all.
+constexpr double optimizer_share(planning_request const& request)
 {
     auto const copies = optimizer_shards_of(request).copies;
     auto const left = static_cast<int>(request.pipelines.size()) - request.failures;

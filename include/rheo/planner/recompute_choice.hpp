@@ -22,13 +22,13 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// The moments of its layers that each rank of a group at least leaves to others.
+/// What each rank of a group at least leaves to others of what optimizer shards divide of its layers.
 template <class OnlyWhenCalled = void>
 bytes least_unkept(plan const& p, model_description const& model, planning_request const& request, std::vector<rank_id> const& group)
 {
-    auto least = optimizer_memory_of(p, model, request.policy, group.front()).unkept;
+    auto least = optimizer_memory_of(p, model, request.policy, group.front()).unkept();
     for (auto const rank : group) {
-        least = std::min(least, optimizer_memory_of(p, model, request.policy, rank).unkept);
+        least = std::min(least, optimizer_memory_of(p, model, request.policy, rank).unkept());
     }
     return least;
 }

@@ -41,15 +41,15 @@ struct recovery_plan {
 
 /// What all ranks know since the start.
 struct replanning {
-    collection state;                          ///< of the model
-    int layers;                                ///< of the model
-    template_set_value ready;                  ///< what pipelines can be made of single ranks; empty where ranks share stages
-    recomposition_request wanted;              ///< how many to keep; microbatches of a step
-    role_formats formats = committed_formats;  ///< of a parameter's roles that are committed state
-    std::optional<bytes> round_budget{};       ///< most bytes that a rank receives in one round
-    int slices = 1;                            ///< of a microbatch, each of which contributes for itself
-    int cells_per_layer = 1;                   ///< above 1 state and layers are in cells (plan/cells.hpp)
-    optimizer_cells optimizer{};               ///< where not all holders keep moments: then state and layers are in cells
+    collection state;              ///< of the model
+    int layers;                    ///< of the model
+    template_set_value ready;      ///< what pipelines can be made of single ranks; empty where ranks share stages
+    recomposition_request wanted;  ///< how many to keep; microbatches of a step
+    state_formats formats = committed_formats;
+    std::optional<bytes> round_budget{};  ///< most bytes that a rank receives in one round
+    int slices = 1;                       ///< of a microbatch, each of which contributes for itself
+    int cells_per_layer = 1;              ///< above 1 state and layers are in cells (plan/cells.hpp)
+    optimizer_cells optimizer{};          ///< where not all holders keep moments: then state and layers are in cells
     /// If ranks share stages: chooses the next pipelines for the members that do not leave. Empty: templates are used.
     std::function<result<recomposition>(array_view<pipeline_instance const> before, array_view<rank_holdings const> holdings,
                                         array_view<rank_id const> leaving)>

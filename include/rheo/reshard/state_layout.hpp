@@ -20,17 +20,21 @@
 
 namespace rheo::inline v0 {
 
-/// How each role of a parameter is kept, and so travels.
 using role_formats = std::array<element_format, tensor_roles>;
 
-/// The optimizer's copy and its two moments.
-inline constexpr role_formats committed_formats{element_format{dtype::f32}, element_format{dtype::f32}, element_format{dtype::f32}, element_format{}};
+/// How the committed state of a parameter is kept, and so travels.
+struct state_formats {
+    role_formats roles;
+    element_format copy;  ///< that stages read, where it is state of its own (committed_roles)
+};
 
-constexpr role_formats committed_formats_of(dtype_policy const& policy)
+constexpr state_formats committed_formats_of(dtype_policy const& policy)
 {
     element_format const kept{policy.master};
-    return {kept, kept, kept, element_format{}};
+    return {{kept, kept, kept, element_format{}}, element_format{policy.storage}};
 }
+
+inline constexpr state_formats committed_formats = committed_formats_of(fp32);
 
 constexpr bytes element_bytes(role_formats const& formats)
 {
@@ -42,19 +46,23 @@ constexpr bytes element_bytes(role_formats const& formats)
 }
 
 /// The formats of a tensor's committed roles.
-constexpr role_formats formats_of(tensor_info const& tensor, role_formats formats)
+constexpr role_formats formats_of(tensor_info const& tensor, state_formats const& formats)
 {
+    auto roles = formats.roles;
+    if (tensor.committed == committed_roles::copy) {
+        roles[static_cast<std::size_t>(tensor_role::parameter)] = formats.copy;
+    }
     for (int role = 0; role < tensor_roles; ++role) {
         if (!tensor.is_parameter || !has_role(tensor.committed, static_cast<tensor_role>(role))) {
-            formats[static_cast<std::size_t>(role)] = {};
+            roles[static_cast<std::size_t>(role)] = {};
         }
     }
-    return formats;
+    return roles;
 }
 
 /// The tensors of a collection by their numbers. The loss has no committed state, so it has no roles. Names that a layout has no room for are left out.
 template <class OnlyWhenCalled = void>
-constexpr std::vector<layout_tensor> layout_tensors(collection const& state, role_formats const& formats)
+constexpr std::vector<layout_tensor> layout_tensors(collection const& state, state_formats const& formats)
 {
     std::vector<layout_tensor> tensors(state.tensors.size());
     for (std::size_t t = 0; t < tensors.size(); ++t) {

@@ -22,7 +22,7 @@ struct tensor_bytes {
 
 /// The parameters of a collection with what their committed roles take. The loss has no committed state and is left out.
 template <class OnlyWhenCalled = void>
-std::vector<tensor_bytes> tensor_bytes_of(collection const& state, role_formats const& formats)
+std::vector<tensor_bytes> tensor_bytes_of(collection const& state, state_formats const& formats)
 {
     std::vector<tensor_bytes> result;
     for (auto const& tensor : state.tensors) {

@@ -23,16 +23,20 @@ namespace rheo::inline v0 {
 
 enum class tensor_role : std::uint8_t { parameter, first_moment, second_moment, accumulator };
 
-/// Which roles of a tensor are committed state of its layers' holders. Moments are a tensor of their own where not all holders of a parameter keep them
-/// (plan/optimizer_shards.hpp).
-enum class committed_roles : std::uint8_t { all, parameter, moments };
+/// Which roles of a tensor are committed state of its layers' holders. Where not all holders of a parameter keep its moments (plan/optimizer_shards.hpp) these
+/// are a tensor of their own. Where stages read a copy (dtype_policy::stores_apart), the parameter as the optimizer has it is with them, and all holders have
+/// the copy.
+enum class committed_roles : std::uint8_t { all, parameter, moments, copy, optimizer };
+
+/// What not all holders of a parameter keep.
+constexpr bool are_of_keepers(committed_roles roles) { return roles == committed_roles::moments || roles == committed_roles::optimizer; }
 
 constexpr bool has_role(committed_roles roles, tensor_role role)
 {
     switch (role) {
     case tensor_role::parameter: return roles != committed_roles::moments;
     case tensor_role::first_moment:
-    case tensor_role::second_moment: return roles != committed_roles::parameter;
+    case tensor_role::second_moment: return roles == committed_roles::all || are_of_keepers(roles);
     case tensor_role::accumulator: return roles == committed_roles::all;
     }
     return false;

@@ -50,6 +50,9 @@ struct dtype_policy {
     dtype accumulate = dtype::i64;  ///< gradients summed over microbatches; i64 is exact
     dtype master = dtype::f32;      ///< the optimizer's parameters and moments
 
+    /// Whether stages read a copy of the parameters in another type than the optimizer's.
+    constexpr bool stores_apart() const { return storage != master; }
+
     friend constexpr bool operator==(dtype_policy const&, dtype_policy const&) = default;
 };
 

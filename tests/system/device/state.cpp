@@ -53,7 +53,7 @@ outcome made_and_updated(compute_backend& backend)
                        .first_moment = &storage.first_moment,
                        .second_moment = &storage.second_moment,
                        .gradient = gradient.data(),
-                       .stored = storage.stored.data(),
+                       .stored = storage.stored.bfloats().data(),
                        .weight_decay = info.tensors[at(t)].decays ? 0.1 : 0.0});
     }
     backend.add_sums_of_squares({norms.data(), 1});
@@ -67,7 +67,7 @@ outcome made_and_updated(compute_backend& backend)
         }
         out.updated += state.digest(t);
         auto const& storage = state.tensor(t);
-        auto const stored = copied_from(backend, storage.stored.data(), storage.stored.size());
+        auto const stored = copied_from(backend, storage.stored.bfloats().data(), storage.stored.size());
         auto const values = values_of(backend, storage).parameter;
         for (std::size_t i = 0; i < stored.size(); ++i) {
             REQUIRE(stored[i].bits() == bfloat16{values[i]}.bits());
@@ -165,7 +165,7 @@ TEST_CASE("state: received tensors are stored as after an update")
         auto const& held = state.tensor(t);
         CHECK(values_of(*device, held).parameter == values.parameter);
         CHECK(values_of(*device, held).second_moment == values.second_moment);
-        auto const stored = copied_from(*device, held.stored.data(), held.stored.size());
+        auto const stored = copied_from(*device, held.stored.bfloats().data(), held.stored.size());
         REQUIRE(stored.size() == count);
         for (std::size_t i = 0; i < count; ++i) {
             REQUIRE(stored[i].bits() == bfloat16{values.parameter[i]}.bits());
@@ -174,11 +174,62 @@ TEST_CASE("state: received tensors are stored as after an update")
     state.put(t, values);
     check();
     auto& where = device->messages();
-    tensor_storage arrived{state_array{where, count}, state_array{where, count}, state_array{where, count}, array<bfloat16>{where}};
+    tensor_storage arrived{state_array{where, count}, state_array{where, count}, state_array{where, count}, state_array{where, dtype::bf16}};
     values.parameter[1] = 77.0F;
     std::copy(values.parameter.begin(), values.parameter.end(), arrived.parameter.floats().begin());
     std::copy(values.first_moment.begin(), values.first_moment.end(), arrived.first_moment.floats().begin());
     std::copy(values.second_moment.begin(), values.second_moment.end(), arrived.second_moment.floats().begin());
     state.put(t, std::move(arrived));
     check();
+}
+
+TEST_CASE("state: who keeps no master has what stages read")
+{
+    auto const info = state_of(gpt_model({.vocabulary = 19, .context = 7, .width = 12, .heads = 2, .blocks = 1}));
+    auto const device = cuda::make_backend(bf16, 0);
+    late const as_late_as_it_may;
+    tensor_id const t{0};
+    resident_state keeper{info, *device};
+    initialise(keeper, t, 5);
+    auto const expected = values_of(*device, keeper.tensor(t)).parameter;
+    auto const read = [&](resident_state& state) {
+        auto const values = state.read_by_stages(t).bfloats();
+        return copied_from(*device, values.data(), values.size());
+    };
+    auto const same = [&](resident_state& state) {
+        auto const stored = read(state);
+        REQUIRE(stored.size() == expected.size());
+        for (std::size_t i = 0; i < stored.size(); ++i) {
+            REQUIRE(stored[i].bits() == bfloat16{expected[i]}.bits());
+        }
+    };
+    resident_state holder{info, *device};
+    auto copy = empty_storage(device->own(), dtype::f32);
+    copy.stored.resize(expected.size());
+    device->copy(copy.stored.data(), keeper.tensor(t).stored.data(), copy.stored.size_bytes());
+    holder.put(t, std::move(copy), committed_roles::copy);
+    CHECK(holder.holds(t));
+    CHECK_FALSE(holder.keeps(t));
+    CHECK(holder.tensor(t).parameter.empty());
+    same(holder);
+    SECTION("and becomes a keeper")
+    {
+        auto optimizer = empty_storage(device->own(), dtype::f32);
+        for (auto* const values : {&optimizer.parameter, &optimizer.first_moment, &optimizer.second_moment}) {
+            values->resize(expected.size());
+        }
+        device->copy(optimizer.parameter.data(), keeper.tensor(t).parameter.data(), optimizer.parameter.size_bytes());
+        holder.put(t, std::move(optimizer), committed_roles::optimizer);
+        CHECK(holder.keeps(t));
+        CHECK(holder.digest(t) == keeper.digest(t));
+        same(holder);
+    }
+    SECTION("and is made of a keeper")
+    {
+        keeper.drop_optimizer_part(t);
+        CHECK(keeper.holds(t));
+        CHECK_FALSE(keeper.keeps(t));
+        CHECK(keeper.tensor(t).parameter.empty());
+        same(keeper);
+    }
 }

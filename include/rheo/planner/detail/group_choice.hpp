@@ -42,7 +42,7 @@ bool fits_alone(pipeline_instance const& pipeline, model_description const& mode
         return true;
     }
     auto const alone = plan_of({pipeline}, {request.microbatches}, model, request);
-    return memory_error(alone, model, request, ranks_of(alone).back().value + 1, kept_moments(request)).empty();
+    return memory_error(alone, model, request, ranks_of(alone).back().value + 1, optimizer_share(request)).empty();
 }
 
 /// A way to continue.

@@ -118,7 +118,8 @@ TEST_CASE("keepers: cells of moments say who keeps a tensor")
 {
     std::mt19937 random{8};
     auto const state = state_of(grouped::model());
-    auto const recovery = with_moment_cells(state, grouped::grid);
+    bool const stores_apart = GENERATE(false, true);
+    auto const recovery = with_moment_cells(state, grouped::grid, stores_apart);
     auto const count = state.tensors.size();
     REQUIRE(recovery.tensors.size() == 2 * count);
     REQUIRE(recovery.uses.size() == state.uses.size());
@@ -127,6 +128,10 @@ TEST_CASE("keepers: cells of moments say who keeps a tensor")
         CHECK(names.insert(recovery.tensors[at(t)].name).second);
         CHECK(at(tensor_of(recovery, t)) == at(t) % count);
         CHECK(recovery.tensors[at(t)].shape == state.tensors[at(t) % count].shape);
+        auto const roles = recovery.tensors[at(t)].committed;
+        CHECK(are_of_keepers(roles) == (at(t) >= count));
+        CHECK(has_role(roles, tensor_role::parameter) == (stores_apart || at(t) < count));
+        CHECK(has_role(roles, tensor_role::second_moment) == (at(t) >= count));
     }
     optimizer_cells const optimizer{{2, 1}, elements_of_cells(state, grouped::grid)};
     for (int round = 0; round < 100; ++round) {

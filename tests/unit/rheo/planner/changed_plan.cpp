@@ -40,7 +40,7 @@ std::int64_t missing(plan const& p, std::vector<rank_holdings> const& holdings, 
         auto const held = mine == holdings.end() ? std::vector<array_part>{} : whole_parts(known.state, mine->layers);
         for (auto const& part : wanted) {
             if (std::none_of(held.begin(), held.end(), [&](auto const& one) { return one.tensor == part.tensor; })) {
-                sum += elements(part.box) * element_bytes(known.formats).count;
+                sum += elements(part.box) * element_bytes(known.formats.roles).count;
             }
         }
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "rheo/model/gpt.hpp"
+#include "rheo/planner/changed_plan.hpp"
 #include "rheo/planner/make_forecast.hpp"
 #include "rheo/planner/make_plan.hpp"
 #include "rheo/planner/make_replanning.hpp"
@@ -68,6 +69,41 @@ TEST_CASE("optimizer_shards: f + 1 ranks keep each moment")
             CHECK(others == others_whole);
             CHECK(kept == once * (failures + 1));
         }
+    }
+}
+
+TEST_CASE("optimizer_shards: the master goes with the moments")
+{
+    auto const model = model_on(1);
+    auto request = request_for({2, 2, 1, 3});
+    for (auto const& policy : {fp32, bf16, bf16_state}) {
+        request.policy = policy;
+        auto const made = make_plan(model, request, 8);
+        REQUIRE(made);
+        parameter_bytes kept{}, whole{};
+        std::int64_t elements_of_all = 0;
+        for (rank_id r{0}; r.value < 8; ++r) {
+            auto const mine = memory_parts_of(made->plan, model, request.microbatch, request.policy, r).state;
+            kept += mine;
+            auto all = made->plan;
+            all.optimizer = {};
+            whole += memory_parts_of(all, model, request.microbatch, request.policy, r).state;
+        }
+        for (auto const& tensor : state_of(model).tensors) {
+            elements_of_all += tensor.is_parameter ? elements(tensor.shape) : 0;
+        }
+        auto const twice = 2 * elements_of_all * size_of(policy.master);  // f + 1 keepers
+        CHECK(kept.moments == bytes{2 * twice});
+        CHECK(kept.master == (policy == bf16 ? bytes{twice} : whole.master));
+        CHECK(kept.stored == whole.stored);
+
+        auto const known = make_replanning(model, request, 8);
+        auto const memory = make_in_place_memory(known.state, request);
+        bytes committed;
+        for (auto const size : memory.committed) {
+            committed += size;
+        }
+        CHECK(committed == bytes{elements_of_all * (3 * size_of(policy.master) + (policy.stores_apart() ? size_of(policy.storage) : 0))});
     }
 }
 
@@ -144,7 +180,7 @@ TEST_CASE("optimizer_shards: memory counts what is kept")
     request.memory_limit = most + bytes{most.count / 20};
     auto whole = request;
     whole.shard_optimizer = false;
-    CHECK(kept_moments(request) == 0.5);  // two of the four pipelines that a loss leaves
+    CHECK(optimizer_share(request) == 0.5);  // two of the four pipelines that a loss leaves
     CHECK(make_plan(model, whole, 5).error().find("plan.memory_mib") != std::string::npos);
     request.memory_limit = needed_bytes(memory_parts_of(made->plan, model, request.microbatch, request.policy, rank_id{0})) * 2;
     CHECK(make_plan(model, request, 5));

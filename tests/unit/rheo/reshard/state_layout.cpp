@@ -40,6 +40,32 @@ TEST_CASE("state_layout: layer parts: tied once, loss never")
     CHECK(whole_parts(state, {}).empty());
 }
 
+TEST_CASE("state_layout: roles of divided state travel as they are kept")
+{
+    collection state;
+    for (auto const roles : {committed_roles::all, committed_roles::parameter, committed_roles::moments, committed_roles::copy, committed_roles::optimizer}) {
+        auto& tensor = state.tensors.emplace_back();
+        tensor.name = "w" + std::to_string(state.tensors.size());
+        tensor.shape = {3, 5};
+        tensor.layers = {layer_id{0}};
+        tensor.committed = roles;
+    }
+    auto const sizes = [&](dtype_policy const& policy) {
+        std::vector<std::int64_t> each;
+        for (auto const& tensor : tensor_bytes_of(state, committed_formats_of(policy))) {
+            each.push_back(tensor.size.count / 15);
+        }
+        return each;
+    };
+    CHECK(sizes(fp32) == std::vector<std::int64_t>{12, 4, 8, 4, 12});
+    CHECK(sizes(bf16) == std::vector<std::int64_t>{12, 4, 8, 2, 12});
+    CHECK(sizes(bf16_state) == std::vector<std::int64_t>{6, 2, 4, 2, 6});
+    auto const tensors = layout_tensors(state, committed_formats_of(bf16));
+    auto const parameter = static_cast<std::size_t>(tensor_role::parameter);
+    CHECK(tensors[3].element[parameter] == element_format{dtype::bf16});
+    CHECK(tensors[4].element[parameter] == element_format{dtype::f32});
+}
+
 TEST_CASE("state_layout: equal ranks are one place; idle ranks none")
 {
     auto const state = state_of(gpt_model({.vocabulary = 16, .context = 8, .width = 8, .heads = 2, .blocks = 1}));
