@@ -11,6 +11,7 @@ set(package "${CMAKE_INSTALL_LIBDIR}/cmake/rheo")
 set(rheo_has_executor OFF)
 set(rheo_has_reshard OFF)
 
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
 install(TARGETS rheo_library EXPORT rheo-library)
 install(EXPORT rheo-library NAMESPACE rheo:: DESTINATION "${package}")

@@ -16,6 +16,7 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_CXX_STANDARD_REQUIRED ON)
   set(CMAKE_CXX_EXTENSIONS OFF)
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON) # the static libraries go into shared ones, too
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
@@ -31,6 +32,7 @@ endif()
 add_library(rheo_warnings INTERFACE)
 add_library(rheo::warnings ALIAS rheo_warnings)
 target_compile_options(rheo_warnings INTERFACE
+  -fno-semantic-interposition # as if it were not
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${RHEO_WERROR}>:-Werror>
   # One source line, one rounding: a product and a sum that the compiler may or may not fuse would depend on inlining.
   # Where a fused multiply-add is meant, std::fma says so.

@@ -12,6 +12,7 @@
 #include "executor/checkpoint/manifest_coverage.hpp"
 #include "executor/config/strict_json.hpp"
 #include "rheo/units/exit_error.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::inline v0 {
 

@@ -17,6 +17,7 @@
 #include "executor/cli/completion.hpp"
 #include "executor/config/reference.hpp"
 #include "rheo/units/exit_error.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::cli {
 

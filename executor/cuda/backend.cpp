@@ -18,6 +18,7 @@
 #include "kernels/cuda/policy.hpp"
 #include "kernels/store/store.hpp"
 #include "rheo/units/exit_error.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::inline v0::cuda {
 

@@ -8,6 +8,7 @@
 
 #include "executor/host/stage.hpp"
 #include "kernels/blas.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::inline v0 {
 

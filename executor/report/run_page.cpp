@@ -16,6 +16,7 @@
 #include "executor/report/energy_section.hpp"
 #include "executor/report/memory_section.hpp"
 #include "executor/report/step_section.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::inline v0 {
 

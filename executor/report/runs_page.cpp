@@ -16,6 +16,7 @@
 
 #include "executor/config/toml.hpp"
 #include "executor/report/run_page.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::inline v0 {
 

@@ -22,7 +22,7 @@ inline constexpr int column_threads = column_chunks * column_lanes;
 inline constexpr int columns_in_flight = 4;
 
 template <class T>
-inline constexpr int block_columns = column_chunks * chunk_size<T>;
+inline constexpr int block_columns{column_chunks * chunk_size<T>};
 
 /// Bytes of workspace for `values` sums per column.
 constexpr std::int64_t column_workspace_bytes(std::int64_t rows, std::int64_t width, int values)
@@ -53,7 +53,11 @@ launch_shape shape_of_columns(std::int64_t rows, std::int64_t width, int values,
 /// The place of a block of such a launch.
 __device__ inline column_place place_in_grid() { return {.tile = blockIdx.x, .group = blockIdx.y, .groups = gridDim.y}; }
 
-/// read(row, chunk) gives what a thread needs of a row, zeros beyond the last; add(what, sums) adds it to float sums[Values][chunk_size];
+/// What a thread adds up of its chunk of columns.
+template <int Values, class T>
+using column_chunk_sums = float[Values][chunk_size<T>];
+
+/// read(row, chunk) gives what a thread needs of a row, zeros beyond the last; add(what, sums) adds it to column_chunk_sums;
 /// take(value, column, sum) is called once for each, and then done() by all threads of that block. A block may have more threads, which have
 /// nothing to do but come along. @pre at least column_threads, in whole warps
 template <int Values, class T, class Read, class Add, class Take, class Done>
@@ -68,7 +72,7 @@ __device__ void column_sums(std::int64_t width, workspace scratch, column_place 
     auto const chunk = static_cast<std::int64_t>(place.tile) * column_chunks + thread % column_chunks;
     auto const first = static_cast<std::int64_t>(place.group) * column_rows + thread / column_chunks;
 
-    float sums[Values][size] = {};
+    column_chunk_sums<Values, T> sums = {};
     for (int i = 0; reads && i < column_rows / column_lanes; i += columns_in_flight) {
         decltype(read(first, chunk)) some[columns_in_flight];
         for (int k = 0; k < columns_in_flight; ++k) {

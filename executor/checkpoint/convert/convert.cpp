@@ -21,6 +21,7 @@
 #include "rheo/reshard/plan_reshard.hpp"
 #include "rheo/reshard/verify_reshard.hpp"
 #include "rheo/units/exit_error.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::inline v0 {
 

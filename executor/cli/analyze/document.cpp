@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "executor/report/blocks.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::cli {
 

@@ -19,6 +19,7 @@
 
 #include "executor/cli/launch.hpp"
 #include "executor/config/cluster/cluster_file.hpp"
+#include "executor/config/text_file.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/cuda/backend.hpp"
 #include "executor/data/data.hpp"
@@ -28,11 +29,11 @@
 #include "executor/mpi/segment_folder.hpp"
 #include "executor/nccl/library.hpp"
 #include "executor/power/permission/found.hpp"
-#include "executor/records/record_files.hpp"
 #include "executor/train/measured/measured_cluster.hpp"
 #include "executor/train/same_command.hpp"
 #include "kernels/blas.hpp"
 #include "rheo/units/exit_error.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::cli {
 

@@ -10,6 +10,7 @@
 #include "executor/cli/simulate/job_curves.hpp"
 #include "executor/plan/amount_text.hpp"
 #include "executor/report/blocks.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::cli {
 

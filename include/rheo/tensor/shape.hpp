@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "rheo/version.hpp"
+
 namespace rheo::inline v0 {
 
 struct tensor_shape {

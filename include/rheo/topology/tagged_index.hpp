@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rheo/version.hpp"
+
 namespace rheo::inline v0 {
 
 template <class Tag, class Rep = std::int32_t>

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "rheo/version.hpp"
+
 namespace rheo::inline v0 {
 
 struct precondition_error : std::logic_error {

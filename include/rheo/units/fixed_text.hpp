@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "rheo/version.hpp"
+
 namespace rheo::inline v0 {
 
 /// A text inside its object. What goes beyond its room is cut.

@@ -8,6 +8,8 @@
 
 #include <compare>
 
+#include "rheo/version.hpp"
+
 namespace rheo::inline v0 {
 
 template <class Unit, class Rep>

@@ -117,8 +117,11 @@ inline std::optional<std::string> included(std::string const& line)
 inline bool starts(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 inline bool ends(std::string_view text, std::string_view with) { return text.size() >= with.size() && text.substr(text.size() - with.size()) == with; }
 
+// The version and the oldest compilers: macros, which every header may include.
+inline constexpr std::string_view version_header = "version.hpp";
+
 // Path relative to include/rheo without a slash: an umbrella.
-inline bool umbrella(std::string_view path) { return path.find('/') == std::string_view::npos; }
+inline bool umbrella(std::string_view path) { return path.find('/') == std::string_view::npos && path != version_header; }
 
 inline void complain_about_opening(std::vector<std::string> const& lines, std::vector<std::string>& complaints)
 {
@@ -146,6 +149,9 @@ inline std::vector<std::string> complaints_about_header(std::string const& path,
     std::vector<std::string> complaints;
     auto const lines = lines_of(text);
     complain_about_opening(lines, complaints);
+    if (path == version_header) {
+        return complaints;
+    }
     auto const folder = path.substr(0, path.find('/'));
     auto const own = place_of(folder);
     bool const is_umbrella = umbrella(path);
@@ -164,7 +170,7 @@ inline std::vector<std::string> complaints_about_header(std::string const& path,
         if (auto const what = included(lines[i])) {
             if (starts(*what, "rheo/") && umbrella(what->substr(5)) && path != "rheo.hpp") {
                 complaints.push_back(at + "includes the umbrella " + *what);
-            } else if (starts(*what, "rheo/") && !umbrella(what->substr(5))) {
+            } else if (starts(*what, "rheo/") && !umbrella(what->substr(5)) && what->substr(5) != version_header) {
                 auto const theirs = what->substr(5, what->find('/', 5) - 5);
                 auto const place = place_of(theirs);
                 if (!place || (own && *place > *own)) {
