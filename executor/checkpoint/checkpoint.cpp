@@ -26,16 +26,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t most_manifest_bytes = std::int64_t{1} << 30;
 constexpr std::string_view folder_prefix = "step-";
 
-checkpoint_manifest read_manifest(fs::path const& folder)
-{
-    auto const path = folder / "manifest.json";
-    auto manifest = parse_manifest(read_file(path, most_manifest_bytes), path.string());
-    if (auto const step = step_of(folder); step && *step != manifest.step) {
-        throw exit_error{exit_code::bad_data, fmt::format("'{}' is of step {}, but its folder is of step {}", path.string(), manifest.step.value, step->value)};
-    }
-    return manifest;
-}
-
 /// Reads; a file that says that it is huge is bad data, not a lack of memory.
 template <class Read>
 auto read_within_memory(fs::path const& folder, Read read)
@@ -89,6 +79,16 @@ std::vector<float> read_box(safetensors_file const& file, std::size_t which, che
 
 }  // namespace
 
+checkpoint_manifest read_checkpoint_manifest(fs::path const& folder)
+{
+    auto const path = folder / "manifest.json";
+    auto manifest = parse_manifest(read_file(path, most_manifest_bytes), path.string());
+    if (auto const step = step_of(folder); step && *step != manifest.step) {
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' is of step {}, but its folder is of step {}", path.string(), manifest.step.value, step->value)};
+    }
+    return manifest;
+}
+
 std::optional<step_id> step_of(fs::path const& folder)
 {
     auto const name = folder.filename().string();
@@ -104,7 +104,7 @@ std::optional<step_id> step_of(fs::path const& folder)
 checkpoint::checkpoint(fs::path folder) : folder_{std::move(folder)}
 {
     read_within_memory(folder_, [&] {
-        manifest_ = read_manifest(folder_);
+        manifest_ = read_checkpoint_manifest(folder_);
         for (auto const& file : manifest_.files) {
             files_.push_back(open_file(folder_, file, manifest_));
         }

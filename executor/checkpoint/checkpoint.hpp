@@ -80,6 +80,8 @@ struct checkpoint_manifest {
 /// @param name what the sentence calls the file  @throws exit_error
 checkpoint_manifest parse_manifest(std::string_view text, std::string const& name);
 std::string format_manifest(checkpoint_manifest const& manifest);
+/// That of a folder; its step is the one that the folder's name says, if that is called like a checkpoint. @throws exit_error
+checkpoint_manifest read_checkpoint_manifest(std::filesystem::path const& folder);
 
 /// An opened checkpoint. Reading does not change it, and ranks may read different tensors of it at once.
 class checkpoint {

@@ -14,6 +14,7 @@
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/config/strict_json.hpp"
 #include "rheo/units/exit_error.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::inline v0 {
 
@@ -164,12 +165,7 @@ std::string remove_older(fs::path const& run_folder, step_id newest, int keep, s
     std::string failed;
     for (std::size_t i = 0; keep > 0 && i + static_cast<std::size_t>(keep) < steps.size(); ++i) {
         try {
-            auto const hidden = run_folder / fmt::format(".step-{}.removed", steps[i].value);
-            std::error_code error;
-            fs::remove_all(hidden, error);
-            rename_file(checkpoint_folder(run_folder, steps[i]), hidden);
-            at(checkpoint_point::removing);
-            fs::remove_all(hidden, error);
+            remove_checkpoint(run_folder, steps[i], [&] { at(checkpoint_point::removing); });
         } catch (exit_error const& error) {
             failed = error.what();
         }
@@ -193,7 +189,8 @@ bytes write_part(fs::path const& run_folder, checkpoint_part const& part, std::f
     part_manifest manifest{part.rank, part.step, part.generation, {}};
     auto const write = [&](std::string const& name, std::vector<tensor_role> const& roles, checkpoint_point torn, checkpoint_point done) {
         auto const out = open_in(folder, name);
-        manifest.files.push_back(write_tensors(*out, name, part, roles, [&] { at(torn); }, proceed));
+        auto const half_done = [&] { at(torn); };
+        manifest.files.push_back(write_tensors(*out, name, part, roles, half_done, proceed));
         at(done);
         out->sync_and_close();
     };
@@ -249,6 +246,18 @@ std::string publish_parts(fs::path const& run_folder, checkpoint_publication con
     at(checkpoint_point::published);
     drop_unfinished_checkpoints(run_folder, publication.generation);
     return remove_older(run_folder, publication.step, publication.keep_last, at);
+}
+
+void remove_checkpoint(fs::path const& run_folder, step_id step, std::function<void()> const& hidden)
+{
+    auto const folder = run_folder / fmt::format(".step-{}.removed", step.value);
+    std::error_code error;
+    fs::remove_all(folder, error);
+    rename_file(checkpoint_folder(run_folder, step), folder);
+    if (hidden) {
+        hidden();
+    }
+    fs::remove_all(folder, error);
 }
 
 void drop_unfinished_checkpoints(fs::path const& run_folder, generation_id before)

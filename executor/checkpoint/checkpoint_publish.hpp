@@ -25,6 +25,10 @@ void remove_part(std::filesystem::path const& run_folder, rank_id rank, step_id 
 /// Removes all parts: no rank writes them any more, and they became no checkpoint.
 void remove_unfinished(std::filesystem::path const& run_folder, step_id step, generation_id generation);
 
+/// Takes its name away, then its files. What is left of it when that is interrupted goes with the next publication. @param hidden called between the two
+/// @throws exit_error: it has its name still
+void remove_checkpoint(std::filesystem::path const& run_folder, step_id step, std::function<void()> const& hidden = {});
+
 /// Makes the parts a checkpoint and removes older ones, and what earlier generations left unfinished. @throws exit_error, exit_error: nothing was published then
 /// @returns what could not be done after publishing (removing an older one); else empty
 std::string publish_parts(std::filesystem::path const& run_folder, checkpoint_publication const& publication, std::function<void(checkpoint_point)> const& at);

@@ -22,6 +22,7 @@ struct line_meaning {
 constexpr line_meaning meanings[] = {
     {"seed", "from here on other microbatches are drawn and other elements dropped than in the run that began"},
     {"data", "from here on the run reads other tokens than the ones it began with"},
+    {"data order", "from here on other sequences come than in the run that began; which tokens were already seen is no longer what the step number says"},
     {"operations", "this is another model, or one whose operations are fused otherwise and round at other places"},
     {"microbatches per step", "a step has another batch; which tokens were already seen is no longer what the step number says"},
     {"microbatch", "a step has another batch; which tokens were already seen is no longer what the step number says"},

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executor/cli/amount_checks.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::cli {
 
@@ -31,6 +32,7 @@ command_line::command_line()
     add_reshard();
     add_reshape();
     add_convert();
+    add_checkpoint();
     add_simulate();
     add_sweep();
     add_records();
@@ -45,7 +47,7 @@ void command_line::add_train()
     auto& command = *app.add_subcommand("train", "Train. Under mpirun on all its ranks, else on one.");
     command.callback([this] { chosen = [this] { return train(train_); }; });
     add_settings(command, train_.config, train_.settings);
-    command.add_option("--data", train_.data, "Files or folders to train on. Overrides data.paths.")->expected(1, 1 << 20)->type_name("PATH");
+    command.add_option("--data", train_.data, "Files or folders to train on. Overrides data.paths and data.sources.")->expected(1, 1 << 20)->type_name("PATH");
     command.add_option("--plan", train_.plan, "Plan to begin with, as rheo plan --json prints it.")->type_name("FILE");
     command
         .add_option("--resume", train_.resume,

@@ -35,6 +35,7 @@ private:
     reshard_command_options reshard_;
     reshape_options reshape_;
     convert_options convert_;
+    checkpoint_command_options checkpoint_;
     simulate_options simulate_;
     sweep_options sweep_;
     trace_options trace_;
@@ -50,6 +51,7 @@ private:
     void add_reshard();
     void add_reshape();
     void add_convert();
+    void add_checkpoint();  ///< in checkpoint.cpp
     void add_simulate();
     void add_sweep();
     void add_records();  ///< report, export, import, info

@@ -119,6 +119,18 @@ struct convert_options {
     bool json = false;
 };
 
+struct checkpoint_command_options {
+    std::string action;  ///< list, verify, prune, copy
+    std::string from;    ///< run folder, or a checkpoint (verify, copy)
+    std::string to;      ///< of copy: the run folder that gets it
+    std::int64_t step = -1;
+    int keep = 0;  ///< of prune
+    bool leftovers = false;
+    bool dry_run = false;
+    int threads = 0;  ///< 0: one for each processor
+    bool json = false;
+};
+
 /// How steps are played (simulate/network_options.hpp).
 struct network_options {
     std::string network = "contended";
@@ -219,6 +231,7 @@ int frontier(frontier_options const& options);
 int reshard(reshard_command_options const& options);
 int reshape(reshape_options const& options);
 int convert_checkpoint(convert_options const& options);
+int manage_checkpoints(checkpoint_command_options const& options);
 int simulate(simulate_options const& options);
 int sweep(sweep_options const& options);
 int export_weights(export_options const& options);

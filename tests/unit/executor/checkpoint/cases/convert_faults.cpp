@@ -15,7 +15,7 @@
 #include "executor/checkpoint/convert/convert.hpp"
 #include "executor/checkpoint/convert/distributed_checkpoint.hpp"
 #include "executor/checkpoint/convert/file_layout.hpp"
-#include "executor/config/layout_file.hpp"
+#include "executor/config/files/layout_file.hpp"
 #include "executor/config/toml.hpp"
 #include "rheo/reshard/mesh.hpp"
 #include "support/catch.hpp"
