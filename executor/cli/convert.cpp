@@ -19,7 +19,7 @@
 #include "executor/cli/reshard/reshard_input.hpp"
 #include "executor/cli/size_text.hpp"
 #include "executor/config/config.hpp"
-#include "executor/config/layout_file.hpp"
+#include "executor/config/files/layout_file.hpp"
 #include "executor/config/toml.hpp"
 #include "rheo/units/exit_error.hpp"
 

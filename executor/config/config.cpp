@@ -14,10 +14,11 @@
 #include <fmt/ranges.h>
 
 #include "executor/config/config_fields.hpp"
+#include "executor/config/data_sources.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "executor/config/inject.hpp"
 #include "executor/config/learning_rate.hpp"
 #include "executor/config/plan_change.hpp"
-#include "executor/config/schedule_file.hpp"
 #include "rheo/model/grid.hpp"
 #include "rheo/schedule/transform/slices.hpp"
 #include "rheo/tensor/exact_row_sum.hpp"
@@ -201,6 +202,9 @@ std::optional<invalid_key> check(run_config const& config)
     }
     if (auto fault = check_power(config)) {
         return fault;
+    }
+    if (auto error = error_of_data(config.data); !error.empty()) {
+        return invalid_key{error.substr(0, error.find(' ')), std::move(error)};
     }
     if (auto error = error_of_schedule(config.optimizer); !error.empty()) {
         return invalid_key{error.substr(0, error.find_first_of(" :")), std::move(error)};

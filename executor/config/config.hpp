@@ -23,9 +23,21 @@
 
 namespace rheo::inline v0 {
 
+/// A file or folder, and its weight among all.
+struct weighted_path {
+    double weight = 1;
+    std::string path{};
+
+    friend bool operator==(weighted_path const&, weighted_path const&) = default;
+};
+
 struct data_config {
-    std::vector<std::string> paths;     ///< files or folders; empty: the C++ standard library headers
-    double validation_fraction = 0.05;  ///< of the tokens, taken from the end
+    std::vector<std::string> paths{};       ///< files or folders; empty: the sources, or the C++ standard library headers
+    std::vector<weighted_path> sources{};   ///< in place of paths
+    std::vector<std::string> validation{};  ///< files or folders
+    double validation_fraction = 0.05;      ///< of the tokens of each source, taken from the end, where `validation` is empty
+    data_order order = data_order::random;
+    int document_token = -1;  ///< ends a document, beyond which no sequence goes; -1: none does
 };
 
 struct train_config {

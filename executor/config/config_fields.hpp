@@ -100,7 +100,15 @@ void for_each_field(Config& c, Visit&& visit)
     visit("model.rope_original_context", c.llama.scaling.original_context, between(0, 1 << 20), "llama3: tokens of the context before it was stretched.");
 
     visit("data.paths", c.data.paths, field_limits{}, "Files or folders. Empty = the newest C++ standard library headers.");
+    visit("data.sources", c.data.sources, field_limits{},
+          "In place of paths: files or folders with weights, e.g. [\"0.7: texts/web\", \"0.3: texts/code\"]. Sequences are from each in these parts.");
+    visit("data.validation", c.data.validation, field_limits{}, "Files or folders for validation. Empty = validation_fraction of each source.");
     visit("data.validation_fraction", c.data.validation_fraction, field_limits{0, 1, true, true}, "Fraction of the tokens, from the end, for validation.");
+    visit("data.order", c.data.order, field_limits{},
+          "random: sequences begin anywhere. epochs: tokens are cut into sequences, and each comes once per epoch of its source, shuffled.");
+    visit(
+        "data.document_token", c.data.document_token, between(-1, 1 << 24),
+        "Token that ends a document. Sequences then stay within one, and what a short one leaves of a sequence is padded, without loss. -1 = sequences span documents.");
 
     visit("train.steps", c.train.steps, at_least(0), "Optimizer steps.");
     visit("train.seed", c.train.seed, at_least(0), "Seed of initial values, dropout and data order.");
@@ -147,8 +155,9 @@ void for_each_field(Config& c, Visit&& visit)
     visit(
         "plan.recompute", c.plan.recompute, field_limits{},
         "Activation recomputation: false, true (all stages), \"auto\" (as few stages as memory_mib requires), \"selective\" (as few layers, cheapest first).");
-    visit("plan.optimizer_shards", c.plan.optimizer_shards, field_limits{},
-          "f + 1 of the ranks that hold a parameter keep its moments (ZeRO-1), instead of all. The results are the same.");
+    visit(
+        "plan.optimizer_shards", c.plan.optimizer_shards, field_limits{},
+        "f + 1 of the ranks that hold a parameter keep its moments, and its master where stages read a copy in bf16 (ZeRO-1), instead of all. The results are the same.");
     visit("plan.memory_mib", in_key_mebibytes(c.plan.memory), at_least(0),
           "Memory limit per rank in MiB (state + activations). Plans that need more are rejected. 0 = unlimited.");
     visit("plan.spares", c.plan.spares, between(0, 1 << 20), "Ranks that wait for a place.");

@@ -19,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include "executor/config/config_fields.hpp"
+#include "executor/config/data_sources.hpp"
 #include "executor/config/learning_rate.hpp"
 #include "executor/config/toml_parser.hpp"
 #include "rheo/units/exit_error.hpp"
@@ -189,15 +190,20 @@ struct setting_assignment {
         }
     }
 
-    void take(std::vector<rate_from>& member) const
+    void take(std::vector<rate_from>& member) const { take_entries(member, rate_table); }
+    void take(std::vector<weighted_path>& member) const { take_entries(member, data_sources); }
+
+    /// A list of texts, as a function reads them.
+    template <class Entry, class Read>
+    void take_entries(std::vector<Entry>& member, Read read) const
     {
         std::vector<std::string> entries;
         take(entries);
-        auto table = rate_table(entries);
-        if (!table) {
-            refuse_setting(from.place, fmt::format("{}: {}", from.key, table.error()));
+        auto list = read(entries);
+        if (!list) {
+            refuse_setting(from.place, fmt::format("{}: {}", from.key, list.error()));
         }
-        member = *std::move(table);
+        member = *std::move(list);
     }
 
     /// A number, or a list.

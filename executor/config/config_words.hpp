@@ -20,6 +20,9 @@ enum class model_family : std::uint8_t { gpt2, llama, mistral, qwen2, qwen3 };
 /// What stages store.
 enum class stored_numbers : std::uint8_t { float32, brain_float16 };
 
+/// Sequences begin anywhere, or are cut once and shuffled, each once per epoch.
+enum class data_order : std::uint8_t { random, epochs };
+
 /// How the learning rate goes on after the warm-up (learning_rate.hpp).
 enum class rate_schedule : std::uint8_t { cosine, linear, constant, wsd, table };
 
@@ -48,6 +51,8 @@ template <>
 inline constexpr std::array<std::string_view, 3> words_of<rope_scaling_kind>{"none", "linear", "llama3"};
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<stored_numbers>{"fp32", "bf16"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<data_order>{"random", "epochs"};
 template <>
 inline constexpr std::array<std::string_view, 5> words_of<rate_schedule>{"cosine", "linear", "constant", "wsd", "table"};
 template <>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "executor/config/config.hpp"
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "rheo/units/result.hpp"
 
 namespace rheo::inline v0 {

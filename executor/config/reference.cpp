@@ -53,7 +53,8 @@ std::string type_of()
         return "integer or list of integers";
     } else if constexpr (std::is_same_v<T, std::vector<int>>) {
         return "list of integers";
-    } else if constexpr (std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, std::vector<rate_from>>) {
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, std::vector<rate_from>> ||
+                         std::is_same_v<T, std::vector<weighted_path>>) {
         return "list of texts";
     } else if constexpr (std::is_same_v<T, recompute_policy>) {
         return "boolean or text";

@@ -88,6 +88,9 @@ std::string toml_value(in_unit<Quantity const> value)
 
 inline std::string toml_value(in_parts<int const> value) { return toml_value(value.count / value.parts); }
 
+/// "0.7: texts/web"
+inline std::string toml_value(weighted_path const& source) { return toml_value(fmt::format("{}: {}", source.weight, source.path)); }
+
 /// "1000: 0.0001"
 inline std::string toml_value(rate_from entry) { return toml_value(fmt::format("{}: {}", entry.step, entry.rate)); }
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tokens to train on, the same on every rank. Which tokens a microbatch has is a function of (seed, step,
-// microbatch) alone, so any rank can read any microbatch and no order of execution changes the data (law 1 d).
+// microbatch) alone, so any rank can read any microbatch and no order of execution changes the data (law 1 d). Sources are mixed by
+// weight (source_mix.hpp); sequences are drawn at random, or shuffled, each once per epoch (sequence_order.hpp).
 
 #include <cstdint>
 #include <memory>
@@ -22,7 +23,8 @@ class dataset {
 public:
     /// Reads all tokens, once. Cost: one pass over them. @throws exit_error naming the file and what was expected: nothing readable, a bad
     /// token file, a token outside the vocabulary, too few tokens for one sequence in either split.
-    dataset(data_config const& config, int vocabulary, microbatch_shape shape);
+    /// @param microbatches of a step  @pre error_of_data of the config is empty
+    dataset(data_config const& config, int vocabulary, microbatch_shape shape, int microbatches = 1);
 
     /// Tokens and next tokens of training microbatch `microbatch` of `step`, or of a slice of each of its sequences; both have
     /// rows(shape) elements.
@@ -36,7 +38,8 @@ public:
     std::optional<token_files::changed_file> change() const;
     std::string path(std::size_t piece) const;  ///< of a file, the same number on all ranks
 
-    state_digest digest() const;  ///< of all tokens and the split; part of the fingerprint
+    state_digest digest() const;  ///< of all tokens and the split; part of the fingerprint, as order() is
+    std::string order() const;    ///< what else decides which sequence comes when; empty: one source, drawn at random
     std::int64_t training_tokens() const;
     std::int64_t validation_tokens() const;
     double unigram_entropy() const;   ///< of the training split, nats per token

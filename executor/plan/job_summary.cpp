@@ -37,7 +37,8 @@ std::pair<rank_id, memory_parts> fullest_rank(plan const& p, model_description c
 
 }  // namespace
 
-std::vector<std::string> job_summary(plan const& p, model_description const& model, run_config const& config, std::int64_t training_tokens, bool is_new)
+std::vector<std::string> job_summary(plan const& p, model_description const& model, run_config const& config, std::int64_t training_tokens,
+                                     std::string const& order, bool is_new)
 {
     std::int64_t parameters = 0;
     for (auto const& layer : model.layers) {
@@ -58,6 +59,9 @@ std::vector<std::string> job_summary(plan const& p, model_description const& mod
         fmt::format("plan    {}, {}, microbatches {}", format_sizes(p.pipelines), name_of(p.schedule), format_sum(shares)),
         fmt::format("memory  at most {}{} on rank {}: state {}, activations {}", size_text(needed_bytes(parts)), limit, rank.value,
                     size_text(total(parts.state)), size_text(item_bytes(parts)))};
+    if (!order.empty()) {
+        lines.insert(lines.begin() + 2, fmt::format("data    {}", order));
+    }
     if (is_new) {
         lines.emplace_back("the first step is computed twice: its first attempt finds the scales of its sums");
     }

@@ -13,8 +13,9 @@
 
 namespace rheo::inline v0 {
 
-/// The model, a step, the plan, and the memory of the fullest rank against what it may take. @param training_tokens of the data
+/// The model, a step, the plan, and the memory of the fullest rank against what it may take. @param training_tokens of the data  @param order dataset::order
 /// @param is_new whether the job begins with its first step
-std::vector<std::string> job_summary(plan const& p, model_description const& model, run_config const& config, std::int64_t training_tokens, bool is_new);
+std::vector<std::string> job_summary(plan const& p, model_description const& model, run_config const& config, std::int64_t training_tokens,
+                                     std::string const& order, bool is_new);
 
 }  // namespace rheo::inline v0

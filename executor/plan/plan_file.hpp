@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "rheo/plan/plan.hpp"
 
 namespace rheo::inline v0 {

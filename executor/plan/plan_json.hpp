@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "rheo/plan/plan.hpp"
 
 namespace rheo::inline v0 {

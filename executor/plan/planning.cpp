@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "executor/plan/layer_profile_file.hpp"
 #include "executor/plan/planned_cluster.hpp"
 #include "rheo/job/cluster_request.hpp"

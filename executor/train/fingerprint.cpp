@@ -101,6 +101,9 @@ std::vector<fingerprint_line> fingerprint_of(model_description const& model, run
         {"BLAS", backend.products()},
         {"kernels", backend.kernels()},
     };
+    if (auto order = data.order(); !order.empty()) {
+        lines.push_back({"data order", std::move(order)});
+    }
     if (auto by = backend.attention(); !by.empty()) {
         lines.push_back({std::string{attention_line}, std::move(by)});
     }

@@ -252,7 +252,7 @@ opened_rank open_rank(run_config const& given, model_description const& model, r
     opened_rank o;
     o.backend = open_backend(given, model, o.failure);
     try {
-        o.data.emplace(given.data, vocabulary_of(model), given.train.microbatch);
+        o.data.emplace(given.data, vocabulary_of(model), given.train.microbatch, given.train.microbatches);
         o.fingerprint = fingerprint_of(model, given, *o.data, *o.backend);
     } catch (std::runtime_error const& error) {
         o.failure = {exit_code_of(error), error.what()};
@@ -351,7 +351,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<records> record;
     watch.all_joined();
     config.run.folder = begun.folder;
-    std::ranges::move(job_summary(first, runs, config, data->training_tokens(), !begun.from), std::back_inserter(begun.notes));
+    std::ranges::move(job_summary(first, runs, config, data->training_tokens(), data->order(), !begun.from), std::back_inserter(begun.notes));
     std::ranges::move(notes_of(*backend, given, runs), std::back_inserter(begun.notes));
     auto const& launch = begun.launch;
     std::optional<energy_account> energies;

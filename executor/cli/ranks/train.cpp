@@ -36,6 +36,7 @@ read_config_result read(train_options const& options)
     auto read = read_config_file(options.config, options.settings);
     if (!options.data.empty()) {
         read.config.data.paths = options.data;
+        read.config.data.sources.clear();
         read.places["data.paths"] = "--data";
     }
     if (!options.inject.empty()) {

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/cli/size_text.hpp"
-#include "executor/config/layout_file.hpp"
+#include "executor/config/files/layout_file.hpp"
 #include "executor/plan/text_table.hpp"
 #include "rheo/reshard/plan_reshard.hpp"
 #include "rheo/units/exit_error.hpp"

@@ -14,7 +14,7 @@
 
 #include "executor/cli/amount_checks.hpp"
 #include "executor/config/config.hpp"
-#include "executor/config/layout_file.hpp"
+#include "executor/config/files/layout_file.hpp"
 #include "executor/config/toml.hpp"
 #include "rheo/model/model.hpp"
 #include "rheo/units/exit_error.hpp"

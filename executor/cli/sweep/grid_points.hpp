@@ -9,7 +9,7 @@
 #include <string>
 
 #include "executor/config/config.hpp"
-#include "executor/config/grid_file.hpp"
+#include "executor/config/files/grid_file.hpp"
 #include "rheo/job/simulated_job.hpp"
 #include "rheo/units/result.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/cli/sweep/sweep_table.hpp"
-#include "executor/config/grid_file.hpp"
+#include "executor/config/files/grid_file.hpp"
 
 namespace rheo::cli {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/config/grid_file.hpp"
+#include "executor/config/files/grid_file.hpp"
 #include "rheo/job/swept_step.hpp"
 
 namespace rheo::cli {

@@ -15,7 +15,7 @@
 #include <mpi.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "executor/mpi/segment_folder.hpp"
 #include "executor/train/run.hpp"
 #include "rheo/model/gpt.hpp"

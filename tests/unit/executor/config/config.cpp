@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "executor/config/config_fields.hpp"
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "executor/config/toml.hpp"
 #include "rheo/schedule/families/gpipe.hpp"
 #include "rheo/units/exit_error.hpp"

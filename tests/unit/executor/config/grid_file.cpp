@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/config/grid_file.hpp"
+#include "executor/config/files/grid_file.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 #include "support/source_file.hpp"

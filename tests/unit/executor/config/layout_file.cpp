@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts as files: what is written reads the same, and every mistake is refused with the place and a sentence.
-#include "executor/config/layout_file.hpp"
+#include "executor/config/files/layout_file.hpp"
 
 #include <fstream>
 #include <iterator>

@@ -304,9 +304,10 @@ TEST_CASE("data: bad data: one error that names the file")
     CHECK(refusal({at("good.bin"), at("text")}) ==
           "data: '" + at("text") + "' is a text file, but '" + at("good.bin") + "' is a token file; a run takes one kind");
 
-    CHECK(refusal({folder.write("nine", "123456789")}) == "data: the validation split has 4 tokens of 9 in all, but one sequence takes 5");
+    CHECK(refusal({folder.write("nine", "123456789")}) ==
+          "data: the validation split has 4 tokens of 9 in all ('" + at("nine") + "'), but one sequence takes 5");
     CHECK(refusal({folder.write("ten", "1234567890")}) == "taken");
-    CHECK(refusal({at("ten")}, 256, {1, 4}, 0.6) == "data: the training split has 4 tokens of 10 in all, but one sequence takes 5");
+    CHECK(refusal({at("ten")}, 256, {1, 4}, 0.6) == "data: the training split has 4 tokens of 10 in all ('" + at("ten") + "'), but one sequence takes 5");
 }
 
 TEST_CASE("data: a mapped file changed in place is detected")

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "executor/plan/forecast_json.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/model/gpt.hpp"

@@ -21,7 +21,7 @@ TEST_CASE("job_summary: a job in a few lines")
     auto const model = gpt_model(config.model);
     auto const first = make_plan(model, config, 5);
     REQUIRE(first.error() == "");
-    auto lines = job_summary(first->plan, model, config, 123'456, true);
+    auto lines = job_summary(first->plan, model, config, 123'456, "", true);
     REQUIRE(lines.size() == 5);
     CHECK(lines[0].starts_with("model   8 layers, "));
     CHECK(lines[1] == "step    3072 tokens in 12 microbatches of 4 x 64; the data have 123.5 k tokens");
@@ -36,7 +36,8 @@ TEST_CASE("job_summary: a job in a few lines")
     auto const needed = static_cast<double>(most.count) / 1048576.0;
     CHECK(lines[3].starts_with("memory  at most " + memory_text(needed) + " on rank "));
     config.plan.memory = mebibytes(64);
-    lines = job_summary(first->plan, model, config, 123'456, false);
-    CHECK(lines.size() == 4);
-    CHECK(lines[3].find(" of plan.memory_mib = 64 on rank ") != std::string::npos);
+    lines = job_summary(first->plan, model, config, 123'456, "each sequence once per epoch", false);
+    REQUIRE(lines.size() == 5);
+    CHECK(lines[2] == "data    each sequence once per epoch");
+    CHECK(lines[4].find(" of plan.memory_mib = 64 on rank ") != std::string::npos);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "executor/plan/choice_report.hpp"
 #include "executor/plan/plan_report.hpp"
 #include "executor/plan/planning.hpp"

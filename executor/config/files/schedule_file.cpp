@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/config/layout_file.hpp"
+#include "executor/config/files/layout_file.hpp"
 
 #include <algorithm>
 #include <array>
