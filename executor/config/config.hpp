@@ -157,6 +157,8 @@ struct run_folder_config {
     std::string folder;          ///< empty: runs/<config stem>
     std::int64_t log_every = 0;  ///< steps between two lines of progress; 0: every five seconds
     bool trace = true;
+    bool tensorboard = false;                                  ///< event files for TensorBoard in the run folder
+    std::string prometheus;                                    ///< file for Prometheus, replaced after steps; empty: none
     bool fuse = true;                                          ///< run the fused operation list
     compute_device device = compute_device::cpu;               ///< what a rank computes with: its threads, or a device of its node
     bool graphs = true;                                        ///< a device's work that comes again and again is recorded as CUDA graphs

@@ -203,6 +203,9 @@ void for_each_field(Config& c, Visit&& visit)
     visit("run.folder", c.run.folder, field_limits{}, "Run folder. Empty = runs/<name of the config>.");
     visit("run.log_every", c.run.log_every, at_least(0), "Steps between two lines of progress, where no terminal shows one line. 0 = every five seconds.");
     visit("run.trace", c.run.trace, field_limits{}, "Record every instruction of every rank.");
+    visit("run.tensorboard", c.run.tensorboard, field_limits{}, "Write event files for TensorBoard into the run folder.");
+    visit("run.prometheus", c.run.prometheus, field_limits{},
+          "File for Prometheus, replaced after steps, at most once a second. Name it *.prom in the folder of node_exporter's textfile collector.");
     visit("run.fuse", c.run.fuse, field_limits{}, "Run the fused operation list.");
     visit("run.device", c.run.device, field_limits{}, "What ranks compute with. Ranks of a node share its GPUs in turn.");
     visit("run.graphs", c.run.graphs, field_limits{}, "cuda: launch repeated work as CUDA graphs, with the same bits.");

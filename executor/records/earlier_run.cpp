@@ -169,7 +169,8 @@ fs::path set_run_aside(fs::path const& folder)
     }
     for (auto const& entry : fs::directory_iterator(folder, error)) {
         auto const name = entry.path().filename();
-        if (name.string().starts_with("reshape-") || name.string().starts_with("plan-")) {  // an answer; a request stays for the next run
+        if (name.string().starts_with("reshape-") || name.string().starts_with("plan-") ||
+            name.string().starts_with("events.out.tfevents.")) {  // an answer; a request stays for the next run
             names.push_back(name);
         }
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
@@ -11,8 +12,6 @@
 #include <sstream>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -22,8 +21,12 @@
 
 #include "executor/config/text_file.hpp"
 #include "executor/config/toml.hpp"
+#include "executor/os/resident_memory.hpp"
+#include "executor/os/terminal.hpp"
 #include "executor/plan/plan_json.hpp"
 #include "executor/records/metrics_log.hpp"
+#include "executor/records/monitor/prometheus_file.hpp"
+#include "executor/records/monitor/tensorboard_log.hpp"
 #include "executor/records/progress.hpp"
 #include "executor/records/record_files.hpp"
 #include "executor/records/recorded_memory.hpp"
@@ -41,28 +44,12 @@ using json = nlohmann::ordered_json;
 
 std::string trace_file(std::string const& folder, rank_id rank) { return fmt::format("{}/trace/rank-{}.jsonl", folder, rank.value); }
 
-/// Under mpirun a rank's own output says nothing about where the launcher's goes.
-bool people_watch()
+run_config config_of(std::string const& folder, bool trace)
 {
-    if (std::getenv("PMIX_RANK") == nullptr) {
-        return ::isatty(STDOUT_FILENO) == 1;
-    }
-    std::error_code error;
-    auto const target = fs::read_symlink(fmt::format("/proc/{}/fd/1", ::getppid()), error).string();
-    return !error && (target.starts_with("/dev/pts/") || target.starts_with("/dev/tty"));
-}
-
-/// Of that terminal; 80 where it does not say.
-std::size_t terminal_columns()
-{
-    bool const is_own = ::isatty(STDOUT_FILENO) == 1;
-    auto const fd = is_own ? STDOUT_FILENO : ::open(fmt::format("/proc/{}/fd/1", ::getppid()).c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    winsize size{};
-    bool const known = fd >= 0 && ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    if (!is_own && fd >= 0) {
-        ::close(fd);
-    }
-    return known ? size.ws_col : 80;
+    run_config config;
+    config.run.folder = folder;
+    config.run.trace = trace;
+    return config;
 }
 
 }  // namespace
@@ -94,33 +81,61 @@ struct records::impl {
     std::int64_t log_every;  // steps; 0: by time
     bool is_reporter = false;
     memory_record memory{};
-    bool rewrites = false;   // the progress line is one line of a terminal
-    bool line_open = false;  // the cursor stands in it
+    bool memory_is_new = false;  // and not in this rank's file
+    bool rewrites = false;       // the progress line is one line of a terminal
+    bool line_open = false;      // the cursor stands in it
     appended_file trace = {};
     std::string events = {};  // not yet in the trace file
     std::vector<recovery_record> recoveries = {};
     metrics_log metrics;
+    std::optional<tensorboard_log> curves;  // none: not wanted
+    prometheus_file gauges;
+    std::int64_t steps = 0;  // committed
     std::chrono::steady_clock::time_point shown{};
     step_pace pace{};
 
-    /// @param people what they read of it
-    void write(json const& object, std::string const& people = {})
+    /// The time, and the one count of steps that all records have.
+    void stamp(json& object)
     {
+        auto const now = std::chrono::duration<double>{std::chrono::system_clock::now().time_since_epoch()}.count();
+        object["unix_time_s"] = std::round(now * 1e3) / 1e3;
+        if (auto const step = object.find("step"); step != object.end()) {
+            steps = step->get<std::int64_t>() + (object["kind"] == "step" ? 1 : 0);
+        }
+        object.emplace("steps", steps);  // how a launch ended says it already
+    }
+
+    /// @param people what they read of it
+    void write(json object, std::string const& people = {})
+    {
+        stamp(object);
         metrics.add(object, people);
+        if (curves && is_reporter) {
+            curves->add(object);
+        }
+        gauges.add(object, is_reporter);
         if (!people.empty()) {
             say(people);
         }
     }
 
-    void become(bool reporter)
+    /// @param starts the records go back to a state
+    void become(bool reporter, bool starts = false)
     {
+        bool const begins = starts || !is_reporter;
         is_reporter = reporter;
         if (!reporter) {
             metrics.stop_writing();
+            if (curves) {
+                curves->stop();
+            }
             return;
         }
         for (auto const& message : metrics.begin_to_write()) {
             say(message);
+        }
+        if (curves && begins) {
+            curves->begin();
         }
     }
 
@@ -131,6 +146,24 @@ struct records::impl {
         json object{{"rank", rank.value}, {"pid", ::getpid()}, {"host", host}};
         object.update(more);
         write_whole(fmt::format("{}/ranks/{}.json", folder, rank.value), object.dump(-1, ' ', false, json::error_handler_t::replace) + '\n');
+    }
+
+    /// With the parts of its memory. @param peak of the whole process; none: not known yet
+    void write_memory(std::optional<bytes> peak)
+    {
+        auto sizes = json::object();
+        if (peak) {
+            sizes["peak_memory_bytes"] = peak->count;
+        }
+        auto const measured = recorded_memory(memory.measured);
+        for (std::size_t i = 0; auto const& part : recorded_memory(memory.planned)) {
+            sizes[fmt::format("planned_{}_bytes", part.name)] = part.size.count;
+            sizes[fmt::format("measured_{}_bytes", part.name)] = measured[i++].size.count;
+        }
+        try {
+            write_rank_file(sizes);
+        } catch (exit_error const&) {  // the one without these numbers stays
+        }
     }
 
     void flush_trace()
@@ -168,7 +201,7 @@ struct records::impl {
             return;
         }
         shown = now;
-        auto const line = progress_line(r, pace.left(r.of_steps - r.step.value - 1), rewrites ? terminal_columns() - 1 : any_width);
+        auto const line = progress_line(r, pace.left(r.of_steps - r.step.value - 1), rewrites ? size_of_terminal().columns - 1 : any_width);
         if (rewrites) {
             fmt::print("\r{}\x1b[K", line);
             line_open = true;
@@ -179,18 +212,25 @@ struct records::impl {
     }
 };
 
-records::records(std::string const& folder, rank_id rank, bool trace, bool quiet, std::int64_t log_every)
-    : impl_{std::make_unique<impl>(
-          impl{.folder = folder, .rank = rank, .quiet = quiet, .log_every = log_every, .metrics = metrics_log{folder + "/metrics.jsonl"}})}
+records::records(std::string const& folder, rank_id rank, bool trace, bool quiet) : records{config_of(folder, trace), rank, quiet} {}
+
+records::records(run_config const& config, rank_id rank, bool quiet)
+    : impl_{std::make_unique<impl>(impl{.folder = config.run.folder,
+                                        .rank = rank,
+                                        .quiet = quiet,
+                                        .log_every = config.run.log_every,
+                                        .metrics = metrics_log{config.run.folder + "/metrics.jsonl"},
+                                        .curves = config.run.tensorboard ? std::optional{tensorboard_log{config.run.folder}} : std::nullopt,
+                                        .gauges = prometheus_file{config.run.prometheus, config.run.folder, config.train.steps}})}
 {
     auto& self = *impl_;
     make_record_folder(self.folder + "/ranks");
     self.write_rank_file(json::object());
-    if (trace) {
+    if (config.run.trace) {
         make_record_folder(self.folder + "/trace");
         self.trace = appended_file{trace_file(self.folder, rank)};
     }
-    self.rewrites = people_watch();
+    self.rewrites = shows_in_terminal();
 }
 
 records::~records()
@@ -205,8 +245,11 @@ records& records::operator=(records&&) noexcept = default;
 
 void records::start(start_record const& record, bool reporter)
 {
-    impl_->metrics.start(to_json(record), record.step);
-    impl_->become(reporter);
+    auto object = to_json(record);
+    impl_->stamp(object);
+    impl_->metrics.start(object, record.step);
+    impl_->become(reporter, true);
+    impl_->gauges.add(object, reporter);
 }
 
 void records::set_reporter(bool reporter) { impl_->become(reporter); }
@@ -221,7 +264,19 @@ void records::event(trace_event const& event)
 void records::step(step_record const& record)
 {
     impl_->flush_trace();
-    impl_->write(to_json(record));
+    if (std::exchange(impl_->memory_is_new, false)) {
+        impl_->write_memory({});
+    }
+    auto object = to_json(record);
+    object["memory_bytes"] = resident_memory().count;
+    bytes held;
+    for (auto const& part : recorded_memory(impl_->memory.measured)) {
+        held += part.size;
+    }
+    if (held > bytes{}) {  // a rank with a place has state
+        object["state_and_activation_bytes"] = held.count;
+    }
+    impl_->write(std::move(object));
     if (!record.redone) {
         impl_->progress(record);
     }
@@ -259,7 +314,11 @@ void records::alone(std::string_view message)
     }
 }
 
-void records::memory(memory_record const& record) { impl_->memory = record; }
+void records::memory(memory_record const& record)
+{
+    impl_->memory_is_new = impl_->memory_is_new || !(record.planned == impl_->memory.planned);
+    impl_->memory = record;
+}
 
 void records::flush()
 {
@@ -269,16 +328,7 @@ void records::flush()
     }
     rusage used{};
     if (::getrusage(RUSAGE_SELF, &used) == 0) {
-        try {
-            json sizes{{"peak_memory_bytes", std::int64_t{used.ru_maxrss} * 1024}};
-            auto const measured = recorded_memory(impl_->memory.measured);
-            for (std::size_t i = 0; auto const& part : recorded_memory(impl_->memory.planned)) {
-                sizes[fmt::format("planned_{}_bytes", part.name)] = part.size.count;
-                sizes[fmt::format("measured_{}_bytes", part.name)] = measured[i++].size.count;
-            }
-            impl_->write_rank_file(sizes);
-        } catch (exit_error const&) {  // the one without this number stays
-        }
+        impl_->write_memory(bytes{std::int64_t{used.ru_maxrss} * 1024});
     }
 }
 

@@ -6,11 +6,12 @@
 // Every rank gets every record and keeps the newest ones, so that any of them can speak next and adds what the last one
 // had not written. The run folder:
 //   config.toml            the effective config
-//   ranks/<r>.json         process id and host of each rank; its memory when it has ended in order
+//   ranks/<r>.json         process id and host of each rank; its memory since its first step with a plan, and its peak when it has ended in order
 //   plan.json, command     the plan that it began with; where no loss is survived, the line that continues
 //   plan-<g>.json          the plan since generation g
-//   metrics.jsonl          one object per line, "kind": start, step, redo, evaluation, recovery, checkpoint, note, end; undone: a step, redo or
+//   metrics.jsonl          one object per line, each with its time and the committed steps; "kind": start, step, redo, evaluation, recovery, checkpoint, note, end; undone: a step, redo or
 //                          evaluation ("was") that a later start went back behind. So each step is there once, each end belongs to the start before it
+//   events.out.tfevents.*  run.tensorboard: curves (monitor/tensorboard_log.hpp)
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
 //   trace.json             all of them on one time line, for Perfetto (trace_merge.hpp)
 //   report.json            how it ended, with all recoveries
@@ -135,9 +136,11 @@ struct ended_run {
 
 class records {
 public:
-    /// @param folder the run folder; @param quiet nothing is printed, what there is to say is in the folder; @param log_every steps of a line, 0: by time
+    /// @param config with its run folder: what is written, and how often a line is printed  @param quiet nothing is printed, what there is to say is in the folder
     /// @throws exit_error. What cannot be written later is reported once and given up.
-    records(std::string const& folder, rank_id rank, bool trace, bool quiet, std::int64_t log_every = 0);
+    records(run_config const& config, rank_id rank, bool quiet);
+    /// Into a run folder, all else by default.
+    records(std::string const& folder, rank_id rank, bool trace, bool quiet);
     ~records();
     records(records&&) noexcept;
     records& operator=(records&&) noexcept;
@@ -152,7 +155,7 @@ public:
     void checkpoint(checkpoint_record const& record);
     void note(std::string_view message);       ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
     void alone(std::string_view message);      ///< a note that only this rank has; a rank that is not the reporter prints it as an error
-    void memory(memory_record const& record);  ///< kept in this rank's file when the job ends
+    void memory(memory_record const& record);  ///< kept in this rank's file from the end of its first step with a plan on
     void flush();                              ///< everything recorded is in the files when it returns
     void finish(final_record const& record);   ///< flushes; reporter: report.json, the final table
 

@@ -365,7 +365,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
     std::optional<rank_services> services;
     std::optional<trainer> training;
     try {
-        record.emplace(config.run.folder, self, config.run.trace, options.quiet, config.run.log_every);
+        record.emplace(config, self, options.quiet);
         launch_clock const clock{launch.launched};
         fault_injector const injector{faults, self};
         services.emplace(rank_services{.data = *data,

@@ -2,27 +2,12 @@
 #include "executor/train/parts/recovery_log.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
-#include <unistd.h>
+#include "executor/os/resident_memory.hpp"
 
 namespace rheo::inline v0 {
-
-namespace {
-
-/// What this process has in memory now.
-bytes resident_memory()
-{
-    std::ifstream file{"/proc/self/statm"};
-    std::int64_t whole = 0;
-    std::int64_t resident = 0;
-    file >> whole >> resident;
-    return {resident * ::sysconf(_SC_PAGESIZE)};
-}
-
-}  // namespace
 
 void recovery_log::open(std::span<rank_id const> members)
 {
