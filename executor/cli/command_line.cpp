@@ -224,6 +224,25 @@ void command_line::add_records()
     report_command.callback([this] { chosen = [this] { return report(report_); }; });
     report_command.add_option("run", report_.folders, "Run folder. Several, or a folder of runs, are compared.")->required()->type_name("FOLDER");
     report_command.add_option("--out", report_.out, "File to write. Default: report.html in the run folder; runs.html for several.")->type_name("FILE");
+    auto* const csv =
+        report_command.add_option("--csv", report_.csv, "Write a row per step of one run to this file instead.")->type_name("FILE")->excludes("--out");
+    report_command.add_option("--serve", report_.port, "Serve the page at this port instead, made at each request, until Ctrl-C. 0 = a free port.")
+        ->check(CLI::Range(0, 65535))
+        ->excludes("--out")
+        ->excludes(csv)
+        ->type_name("PORT");
+    report_command.add_option("--bind", report_.bind, "Address to serve at. 0.0.0.0 lets every host in that can reach the port.")
+        ->needs("--serve")
+        ->capture_default_str()
+        ->type_name("ADDRESS");
+
+    auto& watch_command = *app.add_subcommand("watch", "Follow a job in the terminal until it ends, and return its exit code.");
+    watch_command.callback([this] { chosen = [this] { return watch(watch_); }; });
+    watch_command.add_option("run", watch_.folder, "Run folder, which the job may still have to make.")->required()->type_name("FOLDER");
+    watch_command.add_flag("--once", watch_.once, "Print the state and return.");
+    watch_command.add_flag("--lines", watch_.lines, "Print a line for each piece of news, also in a terminal.");
+    watch_command.add_option("--interval", watch_.interval_s, "Time between two looks. Default: 1 s.")->transform(as_seconds())->check(CLI::Range(0.01, 86400.0));
+    watch_command.add_option("--timeout", watch_.timeout_s, "Return 1 when there was no new record for this time. Default: wait.")->transform(as_seconds());
 
     auto& export_command = *app.add_subcommand("export", "Write the weights of a checkpoint as a folder that transformers loads.");
     export_command.callback([this] { chosen = [this] { return export_weights(export_); }; });

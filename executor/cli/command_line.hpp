@@ -27,6 +27,7 @@ private:
     plan_options plan_;
     profile_options profile_;
     report_options report_;
+    watch_options watch_;
     schedule_command_options schedule_;
     info_options info_;
     export_options export_;

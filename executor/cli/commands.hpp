@@ -45,7 +45,18 @@ struct profile_options {
 
 struct report_options {
     std::vector<std::string> folders;
-    std::string out;  ///< empty: report.html in the folder of a run; runs.html in a folder of runs, or in the working directory
+    std::string out;            ///< empty: report.html in the folder of a run; runs.html in a folder of runs, or in the working directory
+    std::string csv;            ///< file that gets a row per step instead; empty: none
+    std::optional<int> port{};  ///< serves the page instead
+    std::string bind = "127.0.0.1";
+};
+
+struct watch_options {
+    std::string folder;
+    double interval_s = 1;
+    double timeout_s = 0;  ///< without a new record; 0: none
+    bool once = false;     ///< shows the state and returns
+    bool lines = false;    ///< also in a terminal
 };
 
 struct info_options {
@@ -226,6 +237,7 @@ int train(train_options const& options);
 int plan(plan_options const& options);
 int profile(profile_options const& options);
 int report(report_options const& options);
+int watch(watch_options const& options);
 int info(info_options const& options);
 int frontier(frontier_options const& options);
 int reshard(reshard_command_options const& options);

@@ -185,7 +185,8 @@ std::string exit_code_page()
         page += fmt::format("| {} | {} |\n", number_of(code), text);
     }
     return page +
-           "\n`rheo train ... --ended` returns the code of the run that the command would start, and 1 if that run has not ended.\n\n"
+           "\n`rheo train ... --ended` returns the code of the run that the command would start, and 1 if that run has not ended.\n"
+           "`rheo watch` returns the code with which the run ended, 1 where that is not known, and 130 after Ctrl-C.\n\n"
            "An error names the file or key, what is wrong, what was expected, and what to do. Under `mpirun` one rank prints it.\n";
 }
 

@@ -128,6 +128,8 @@ std::vector<rank_id> ranks_of(nlohmann::json const& object, char const* key)
     return ranks;
 }
 
+}  // namespace
+
 recovery_record recovery_of(nlohmann::json const& object)
 {
     auto const small = [&](char const* key) { return static_cast<std::int32_t>(integer_member(object, key, {0, INT32_MAX})); };
@@ -155,7 +157,29 @@ recovery_record recovery_of(nlohmann::json const& object)
     return r;
 }
 
-}  // namespace
+checkpoint_record checkpoint_of(nlohmann::json const& object)
+{
+    return {{integer_member(object, "step", {})}, {integer_member(object, "bytes", {})}, {number_of(object, "duration_s")}};
+}
+
+step_record step_of(nlohmann::json const& object)
+{
+    auto const small = [&](char const* key) { return static_cast<int>(integer_member(object, key, {0, INT32_MAX})); };
+    step_record r{};
+    r.step = {integer_member(object, "step", {})};
+    r.attempt = {small("attempt")};
+    r.loss = number_of(object, "loss");
+    r.gradient_norm = number_of(object, "gradient_norm");
+    r.learning_rate = number_of(object, "learning_rate");
+    r.tokens = integer_member(object, "tokens", {});
+    r.duration = {number_of(object, "duration_s")};
+    r.ranks = small("ranks");
+    r.recoveries = object.contains("recoveries") ? small("recoveries") : 0;
+    r.skipped = object.contains("skipped") && truth_member(object, "skipped");
+    r.redone = text_member(object, "kind") == "redo";
+    r.energy = {object.contains("energy_J") ? number_of(object, "energy_J") : 0.0};
+    return r;
+}
 
 std::string loss_text(double loss) { return std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "not finite"; }
 

@@ -23,6 +23,11 @@ nlohmann::ordered_json to_json(final_record const& record, std::span<recovery_re
 /// The same read back, with what is known: numbers that are null were not finite, members that are missing were not known. @throws json_error
 ended_run ended_run_of(nlohmann::json const& report);
 
+recovery_record recovery_of(nlohmann::json const& recovery);
+checkpoint_record checkpoint_of(nlohmann::json const& checkpoint);
+/// Of a step, or of an attempt that was redone. Its number of all steps is not among its members.
+step_record step_of(nlohmann::json const& step);
+
 /// "1.2345", or "not finite".
 std::string loss_text(double loss);
 
