@@ -241,7 +241,9 @@ void command_line::add_records()
     watch_command.add_option("run", watch_.folder, "Run folder, which the job may still have to make.")->required()->type_name("FOLDER");
     watch_command.add_flag("--once", watch_.once, "Print the state and return.");
     watch_command.add_flag("--lines", watch_.lines, "Print a line for each piece of news, also in a terminal.");
-    watch_command.add_option("--interval", watch_.interval_s, "Time between two looks. Default: 1 s.")->transform(as_seconds())->check(CLI::Range(0.01, 86400.0));
+    watch_command.add_option("--interval", watch_.interval_s, "Time between two looks. Default: 1 s.")
+        ->transform(as_seconds())
+        ->check(CLI::Range(0.01, 86400.0));
     watch_command.add_option("--timeout", watch_.timeout_s, "Return 1 when there was no new record for this time. Default: wait.")->transform(as_seconds());
 
     auto& export_command = *app.add_subcommand("export", "Write the weights of a checkpoint as a folder that transformers loads.");
