@@ -40,6 +40,7 @@ public:
     static constexpr bool sums_in_rows = Policy.accumulate == dtype::i32;
     static constexpr bool joins_gradients = !sums_in_rows;
     static constexpr bool reads_items = true;
+    static constexpr bool computes_runs = false;
 
     /// @param recorded of the stage; null: nothing is recorded
     stage_kernels(device_queue& queue, std::shared_ptr<recordings> recorded) : queue_{&queue}, recorded_{std::move(recorded)} {}

@@ -8,6 +8,7 @@
 #include "executor/host/backend.hpp"
 #include "executor/stage/stage_on.hpp"
 #include "kernels/attention/attention.hpp"
+#include "kernels/attention/cached_attention.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/embedding/embedding.hpp"
 #include "kernels/exact_rows/exact_rows.hpp"
@@ -35,9 +36,10 @@ public:
     static constexpr bool has_states = false;
     static constexpr bool joins_gradients = false;
     static constexpr bool reads_items = false;
+    static constexpr bool computes_runs = true;
 
-    explicit host_kernels(tile_pool& pool) : pool_{&pool} {}
-    host_kernels for_item(stage_item const& item) const { return item.pool != nullptr ? host_kernels{*item.pool} : *this; }
+    explicit host_kernels(tile_pool& pool, bool in_rows = false) : pool_{&pool}, in_rows_{in_rows} {}
+    host_kernels for_item(stage_item const& item) const { return host_kernels{item.pool != nullptr ? *item.pool : *pool_, !item.runs.empty()}; }
 
     void copy(void* to, void const* from, std::size_t size) const { std::memcpy(to, from, size); }
     void embedding_forward(embedding_forward_arguments<> const& a) const { host::embedding_forward(*pool_, a); }
@@ -54,7 +56,7 @@ public:
     void residual_rms_norm_backward(residual_rms_norm_backward_arguments<> const& a) const { host::residual_rms_norm_backward(*pool_, a); }
     void residual_add_forward(residual_add_forward_arguments<> const& a) const { host::residual_add_forward(*pool_, a); }
     void residual_add_backward(residual_add_backward_arguments<> const& a) const { host::residual_add_backward(*pool_, a); }
-    void linear_forward(linear_forward_arguments<> const& a) const { host::linear_forward(*pool_, a); }
+    void linear_forward(linear_forward_arguments<> const& a) const { in_rows_ ? host::linear_forward_in_rows(*pool_, a) : host::linear_forward(*pool_, a); }
     void linear_backward_input(linear_backward_input_arguments<> const& a) const { host::linear_backward_input(*pool_, a); }
     void linear_backward_weight(linear_backward_weight_arguments<Policy> const& a) const { host::linear_backward_weight(*pool_, a); }
     void linear_backward_bias(linear_backward_bias_arguments<Policy> const& a) const { host::linear_backward_bias(*pool_, a); }
@@ -67,6 +69,7 @@ public:
     void swiglu_forward(swiglu_forward_arguments<> const& a) const { host::swiglu_forward(*pool_, a); }
     void swiglu_backward(swiglu_backward_arguments<> const& a) const { host::swiglu_backward(*pool_, a); }
     void attention_forward(attention_forward_arguments<> const& a) const { host::attention_forward(*pool_, a); }
+    void cached_attention(cached_attention_arguments<> const& a) const { host::cached_attention(*pool_, a); }
     void attention_backward(attention_backward_arguments<> const& a) const { host::attention_backward(*pool_, a); }
     void judge(exact_rows_judge_arguments const& a) const { definition::exact_rows_judge(a); }
     void cross_entropy_forward(cross_entropy_forward_arguments<> const& a) const { host::cross_entropy_forward(*pool_, a); }
@@ -78,6 +81,7 @@ public:
 
 private:
     tile_pool* pool_;
+    bool in_rows_;  ///< products whose rows do not mind each other
 };
 
 extern template class stage_on<host_kernels<fp32>>;

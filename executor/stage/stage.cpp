@@ -22,6 +22,7 @@ stage::stage(std::span<layer_description const> layers, layer_id first, microbat
     : layers_{layers},
       first_{first},
       shape_{shape},
+      positions_{shape.tokens},
       microbatches_{microbatches},
       state_{&state},
       backend_{&backend},
@@ -94,11 +95,37 @@ void stage::make_turns(op const& rope)
 {
     auto const [entry, is_new] = turns_.try_emplace(turns_key(rope), backend_->own());
     if (is_new) {
-        std::vector<float> table(static_cast<std::size_t>(shape_.tokens * head_width(rope)));
-        fill_rope_table(shape_.tokens, head_width(rope), rope.rope_base, table.data(), rope.scaling);
+        std::vector<float> table(static_cast<std::size_t>(positions_ * head_width(rope)));
+        fill_rope_table(positions_, head_width(rope), rope.rope_base, table.data(), rope.scaling);
         entry->second.resize(table.size());
         backend_->copy(entry->second.data(), table.data(), table.size() * sizeof(float));
         backend_->wait();
+    }
+}
+
+void stage::reach(std::int64_t positions)
+{
+    if (positions <= positions_) {
+        return;
+    }
+    positions_ = positions;
+    turns_.clear();
+    for (auto const& layer : layers_) {
+        for (auto const& o : layer.ops) {
+            if (o.kind == op_kind::rope) {
+                make_turns(o);
+            }
+        }
+    }
+}
+
+void stage::expect_runs(stage_item const& item) const
+{
+    expects(!item.training && group_.is_alone() && layers_.front().shards == 1, "runs go forward only, in one rank with whole layers");
+    expects(rows_of(item.runs) <= layout_.rows, "runs have no more rows than their stage");
+    for (auto const& run : item.runs) {
+        expects(run.rows >= 1 && run.first >= 0 && (run.cache == nullptr || run.first + run.rows <= positions_),
+                "runs are at positions that their stage reaches");
     }
 }
 
@@ -145,6 +172,9 @@ void stage::forward(activation& a, stage_item const& item, std::span<loss_sum> l
 {
     expects(item.slice >= 0 && item.slice < shape_.slices && a.before.size() == static_cast<std::size_t>(item.slice),
             "a slice comes after all slices before it");
+    if (!item.runs.empty()) {
+        expect_runs(item);
+    }
     reserve(a);
     forward_pass(a, item, losses);
 }

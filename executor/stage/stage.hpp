@@ -17,6 +17,7 @@
 
 #include "executor/stage/activation.hpp"
 #include "executor/stage/group_exchange.hpp"
+#include "executor/stage/sequence_run.hpp"
 #include "executor/state/resident_state.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "kernels/tiles.hpp"
@@ -35,6 +36,7 @@ struct stage_item {
     bool remainder = false;                                               ///< of what a loss has left of a step: on a device nothing is recorded for it
     group_exchange* exchange = nullptr;                                   ///< between the members of the stage's group; null where one rank has all shards
     std::function<void(std::span<use_id const>)> const* added = nullptr;  ///< called with the uses that a backward has added to, before each exchange
+    std::span<sequence_run const> runs{};                                 ///< not empty: its rows are these, forward only, as many as the stage has or fewer
 };
 
 /// A forward and a backward of different items may run at once, each with a pool of its own: they share no scratch memory,
@@ -58,6 +60,9 @@ public:
     void const* output(activation const& a) const;  ///< [rows, width]; null when the stage ends in the loss
     std::size_t input_bytes() const;
     std::size_t output_bytes() const;
+
+    /// Rows of runs may be at positions up to this one from now on; a stage begins with the tokens of its shape. Waits.
+    void reach(std::int64_t positions);
 
     /// Lends the activation its memory before its forward, which does so itself otherwise.
     void reserve(activation& a);
@@ -150,6 +155,7 @@ protected:
     std::span<layer_description const> layers_;
     layer_id first_;
     microbatch_shape shape_;
+    std::int64_t positions_;  ///< that tables of rotary positions have
     int microbatches_;
     resident_state* state_;
     compute_backend* backend_;
@@ -175,6 +181,7 @@ protected:
 
 private:
     void make_turns(op const& rope);
+    void expect_runs(stage_item const& item) const;
     std::byte* staging_for(std::size_t size);
 
     array<std::byte> staged_;  ///< of an exchange, where there is more than one memory

@@ -6,7 +6,7 @@
 // at different times; both ways the same kernels get the same arguments. `Kernels` has a function per kernel with the contract's
 // arguments, `copy`, and `for_item`, which says what computes an item. One that `has_states` keeps those of accumulators in another memory while
 // kernels add to them, between `adds_to` and `added`; one that `joins_gradients` has those of input and weights of a norm, and of weight and bias, in one call; one with `sums_in_rows` judges the rows of every accumulator
-// when an item has been added; one that `reads_items` finds an item's values in memory (stage_on_slot.hpp). Its storage type and that of its sums, and not its policy, are names here: g++ 12 breaks off at the latter.
+// when an item has been added; one that `reads_items` finds an item's values in memory (stage_on_slot.hpp); one that `computes_runs` has rows with bits of their own (sequence_run.hpp). Its storage type and that of its sums, and not its policy, are names here: g++ 12 breaks off at the latter.
 
 #include <algorithm>
 #include <cstdint>
@@ -212,7 +212,7 @@ struct stage_on<Kernels>::pass {
         auto const computed = op_of(j, index).own.heads * rows();
         return places().saved[j][index] + (std::is_same_v<storage, float> ? computed * 4 : matrix_bytes(computed, dtype::f32).count);
     }
-    std::int64_t rows() const { return self.layout_.rows; }
+    std::int64_t rows() const { return item.runs.empty() ? self.layout_.rows : rows_of(item.runs); }
     /// The rows that a shard has of what is computed row by row.
     shard_range strip(std::size_t j) const { return cut_evenly(rows(), all().shards[j].grid, all().shards[j].shard); }
 
@@ -253,6 +253,7 @@ struct stage_on<Kernels>::pass {
 
 private:
     void operate(std::size_t j, std::size_t index, std::span<loss_sum> losses);
+    bool operate_on_runs(op const& o, std::size_t index);
     void linear_forward(std::size_t j, std::size_t index, weight_order order);
     void exchange(std::size_t index);
     void loss_of_shards(std::size_t index, std::span<loss_sum> losses, bool leaves_gradient);

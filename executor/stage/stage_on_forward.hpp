@@ -34,6 +34,9 @@ template <class Kernels>
 void stage_on<Kernels>::pass::operate(std::size_t j, std::size_t index, std::span<loss_sum> losses)
 {
     auto const& [kind, o, column, part, count, positions] = op_of(j, index);
+    if (!item.runs.empty() && operate_on_runs(o, index)) {
+        return;
+    }
     switch (o.kind) {
     case op_kind::embedding:
         by.embedding_forward({.batch = self.shape_.sequences,

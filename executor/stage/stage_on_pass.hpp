@@ -8,6 +8,7 @@
 #include "executor/stage/stage_on_forward.hpp"
 #include "executor/stage/stage_on_norms.hpp"
 #include "executor/stage/stage_on_qk_norm.hpp"
+#include "executor/stage/stage_on_runs.hpp"
 #include "executor/stage/stage_on_slot.hpp"
 
 namespace rheo::inline v0 {

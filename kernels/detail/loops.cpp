@@ -8,6 +8,7 @@
 #include "kernels/detail/loops/elementwise.hpp"
 #include "kernels/detail/loops/exact_sums.hpp"
 #include "kernels/detail/loops/gelu.hpp"
+#include "kernels/detail/loops/products.hpp"
 #include "kernels/detail/loops/random.hpp"
 #include "kernels/detail/loops/rows.hpp"
 #include "kernels/detail/loops/softmax.hpp"
@@ -40,6 +41,8 @@ loop_table const RHEO_TABLE(RHEO_LOOP_LEVEL){
     .swiglu_backward = swiglu_backward,
     .turn = turn,
     .turn_back = turn_back,
+    .product_in_rows = product_in_rows,
+    .dots_in_rows = dots_in_rows,
     .column_sums = column_sums,
     .norm_column_sums = norm_column_sums,
     .rms_column_sums = rms_column_sums,

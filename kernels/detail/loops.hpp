@@ -28,6 +28,17 @@ struct adamw_step {
     float multiplier, beta1, one_less_beta1, beta2, one_less_beta2, correction1, correction2, epsilon, decay, rate;
 };
 
+/// A product of a few rows, each of which has the same bits whatever rows are beside it.
+struct row_product {
+    count_t rows, depth, columns;
+    float const* x;  // [rows, depth]
+    count_t x_row;   // elements from row to row
+    float const* w;  // [depth, columns] of product_in_rows, [columns, depth] of dots_in_rows
+    count_t w_row;
+    float* y;  // [rows, columns], not x
+    count_t y_row;
+};
+
 struct loop_table {
     char const* level;
     // elementwise; outputs may be inputs
@@ -51,6 +62,9 @@ struct loop_table {
     // pairs x[i], x[n + i] turned by n angles, and turned back; y may be x
     void (*turn)(count_t n, float const* cosines, float const* sines, float const* x, float* y);
     void (*turn_back)(count_t n, float const* cosines, float const* sines, float const* x, float* y);
+    // y = x w, each element in the order of k; y = x w^T, each element as dot has it
+    void (*product_in_rows)(row_product const& product);
+    void (*dots_in_rows)(row_product const& product);
     // columns of a block of rows, n <= 64 of them side by side: out[c] = sum over rows
     void (*column_sums)(count_t rows, count_t n, count_t row_size, float const* dy, float* out);
     void (*norm_column_sums)(count_t rows, count_t n, count_t row_size, float const* x, float const* mean, float const* rstd, float const* dy, float* gamma,

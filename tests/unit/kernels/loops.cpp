@@ -90,6 +90,15 @@ std::vector<std::uint32_t> everything(loop_table const& table, std::int64_t n)
         table.rms_column_sums(70, n, n, matrix.data(), means.data(), matrix.data(), out.data());
         keep(out);
     }
+    if (n <= 64) {
+        auto const rows = normal(7 * n, 8);
+        auto const weights = normal(n * 19, 9);
+        auto products = poison(7 * 19);
+        table.product_in_rows({7, n, 19, rows.data(), n, weights.data(), 19, products.data(), 19});
+        keep(products);
+        table.dots_in_rows({7, n, 19, rows.data(), n, weights.data(), n, products.data(), 19});
+        keep(products);
+    }
     in_place = x;
     keep({table.softmax(n, 0.7F, in_place.data())});
     keep(in_place);
