@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <range/v3/algorithm/sort.hpp>
 #include <range/v3/view/enumerate.hpp>
 #include <range/v3/view/zip.hpp>
@@ -162,25 +163,27 @@ void checkpoint::verify() const
     });
 }
 
-tensor_values checkpoint::read(tensor_info const& tensor) const
+std::vector<float> checkpoint::read(tensor_info const& tensor, tensor_role role) const
 {
     if (tensor.shape == parameter_shape(tensor)) {
-        return read(parameter_name(tensor));
+        return read(parameter_name(tensor), role);
     }
-    auto const part_of = [&](tensor_role role) {
-        std::vector<float> values(static_cast<std::size_t>(elements(tensor.shape)));
-        std::int64_t first = 0;  // of the piece in the tensor
-        for (auto const& box : tensor.part.pieces) {
-            auto const piece = read(tensor.part.parameter, role, box);
-            auto const width = box.column_end - box.column_begin;
-            for (std::int64_t row = 0; row < box.row_end - box.row_begin; ++row) {
-                std::copy_n(piece.begin() + row * width, width, values.begin() + first + row * tensor.shape.columns);
-            }
-            first += width == tensor.shape.columns ? elements(box) : width;
+    std::vector<float> values(static_cast<std::size_t>(elements(tensor.shape)));
+    std::int64_t first = 0;  // of the piece in the tensor
+    for (auto const& box : tensor.part.pieces) {
+        auto const piece = read(tensor.part.parameter, role, box);
+        auto const width = box.column_end - box.column_begin;
+        for (std::int64_t row = 0; row < box.row_end - box.row_begin; ++row) {
+            std::copy_n(piece.begin() + row * width, width, values.begin() + first + row * tensor.shape.columns);
         }
-        return values;
-    };
-    return {part_of(tensor_role::parameter), part_of(tensor_role::first_moment), part_of(tensor_role::second_moment)};
+        first += width == tensor.shape.columns ? elements(box) : width;
+    }
+    return values;
+}
+
+tensor_values checkpoint::read(tensor_info const& tensor) const
+{
+    return {read(tensor, tensor_role::parameter), read(tensor, tensor_role::first_moment), read(tensor, tensor_role::second_moment)};
 }
 
 std::string checkpoint::load_error(collection const& state) const
@@ -287,6 +290,22 @@ found_checkpoint find_newest_checkpoint(fs::path const& run_folder)
         } catch (exit_error const& error) {
             found.skipped.emplace_back(error.what());
         }
+    }
+    return found;
+}
+
+found_checkpoint find_checkpoint(fs::path const& path)
+{
+    std::error_code error;
+    if (fs::exists(path / "manifest.json", error)) {
+        found_checkpoint itself{checkpoint{path}};
+        itself.newest->verify();
+        return itself;
+    }
+    auto found = find_newest_checkpoint(path);
+    if (!found.newest) {
+        throw exit_error{exit_code::bad_data, fmt::format("'{}' is neither a checkpoint nor a run folder with a usable one{}{}", path.string(),
+                                                          found.skipped.empty() ? "" : ": ", fmt::join(found.skipped, "; "))};
     }
     return found;
 }

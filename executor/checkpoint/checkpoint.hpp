@@ -105,6 +105,7 @@ public:
     tensor_values read(std::string_view tensor) const;
     /// The same of a tensor of a collection: of a part of a parameter on a grid of shards, whichever grid wrote it. @throws exit_error
     tensor_values read(tensor_info const& tensor) const;
+    std::vector<float> read(tensor_info const& tensor, tensor_role role) const;
     /// Reads every byte. @throws exit_error naming the first bad file
     void verify() const;
 
@@ -130,6 +131,9 @@ struct found_checkpoint {
 /// The newest checkpoint of a run folder all of whose bytes are right. One rank calls it and tells the others the step; they
 /// open `checkpoint_folder(run, step)`. Cost: reads the checkpoint once.
 found_checkpoint find_newest_checkpoint(std::filesystem::path const& run_folder);
+
+/// The checkpoint that a path means: itself, or the newest of a run folder. All of its bytes are right. @throws exit_error when there is none
+found_checkpoint find_checkpoint(std::filesystem::path const& path);
 
 /// The step that a folder's name says; none when it is not called like a checkpoint.
 std::optional<step_id> step_of(std::filesystem::path const& folder);

@@ -39,6 +39,8 @@ command_line::command_line()
     add_trace();
     add_analyze();
     add_tokenize();
+    add_evaluate();
+    add_generate();
     add_reference();
 }
 
@@ -341,42 +343,6 @@ void command_line::add_analyze()
     command.add_option("--csv", analyze_.csv, "Write a row per rank.")->type_name("FILE");
     command.add_option("--page", analyze_.page, "Write the analysis as one HTML page.")->type_name("FILE");
     command.add_flag("--json", analyze_.json, "Print the analysis as JSON.");
-}
-
-void command_line::add_tokenize()
-{
-    auto& command = *app.add_subcommand("tokenize", "Write texts as token files, or train a tokenizer on texts.");
-    command.callback([this] { chosen = [this] { return tokenize(tokenize_); }; });
-    auto& options = tokenize_;
-    command
-        .add_option("paths", options.paths,
-                    "A tokenizer (tokenizer.json, a SentencePiece .model, or a folder with one), then texts: files and folders, JSON lines (.jsonl, .ndjson, "
-                    ".json), also packed by gzip or zstd. With --train texts alone.")
-        ->required()
-        ->expected(1, 1 << 20)
-        ->type_name("PATH");
-    command.add_option("--out", options.out, "File to write: a token file (.bin), with --train a tokenizer.")->required()->type_name("FILE");
-    command.add_option("--field", options.field, "Field of JSON lines that holds the text.")->type_name("NAME")->capture_default_str();
-    command
-        .add_option("--document-token", options.document_token,
-                    "Token behind each document, or none. Default: the tokenizer's end-of-text token, if it has one.")
-        ->type_name("TOKEN");
-    command.add_flag("--no-special-tokens", options.no_special_tokens, "Leave out the tokens that the tokenizer puts around each text.");
-    command.add_option("--invalid", options.invalid, "What to do with bytes that are not UTF-8: replace them by U+FFFD, or refuse the file.")
-        ->check(CLI::IsMember({"replace", "refuse"}))
-        ->capture_default_str();
-    command
-        .add_option("--shard-tokens", options.shard_tokens,
-                    "Most tokens of one file. More go into further files, numbered NAME.00000.bin and on. Default: 2147483647, the most that a header can say.")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{INT32_MAX}));
-    command.add_option("--threads", options.threads, "Threads that encode. Default: one for each processor. The tokens are the same for any number.")
-        ->check(CLI::Range(1, 1024));
-    command
-        .add_option("--train", options.train,
-                    "Train a tokenizer: bpe as tokenizer.json in GPT-2's form; unigram or sentencepiece-bpe as a SentencePiece .model.")
-        ->check(CLI::IsMember({"bpe", "unigram", "sentencepiece-bpe"}));
-    command.add_option("--vocabulary", options.vocabulary, "With --train: number of tokens.")->check(CLI::Range(257, 1 << 24));
-    command.add_flag("--json", options.json, "Print the result as JSON.");
 }
 
 void command_line::add_reference()

@@ -42,6 +42,8 @@ private:
     trace_options trace_;
     analyze_options analyze_;
     tokenize_command_options tokenize_;
+    evaluate_options evaluate_;
+    generate_options generate_;
     reference_options reference_;
 
     void add_train();
@@ -59,6 +61,8 @@ private:
     void add_trace();
     void add_analyze();
     void add_tokenize();
+    void add_evaluate();
+    void add_generate();
     void add_reference();
 };
 

@@ -229,6 +229,36 @@ struct tokenize_command_options {
     bool json = false;
 };
 
+struct evaluate_options {
+    std::string run;                 ///< a run folder, a checkpoint, or a folder of Hugging Face's
+    std::vector<std::string> files;  ///< texts, token files or questions; none: the run's validation split
+    std::string tokenizer;           ///< empty: bytes, or the one in a folder of Hugging Face's
+    std::string field = "text";      ///< of JSON lines
+    std::int64_t window = 0;         ///< tokens; 0: the sequences of the training
+    std::int64_t stride = 0;         ///< 0: the window
+    bool choices = false;            ///< the files are questions
+    int threads = 0;                 ///< 0: run.threads
+    bool json = false;
+};
+
+struct generate_options {
+    std::string run;
+    std::string prompt;
+    std::string prompts;         ///< a file; or the prompt
+    std::string field = "text";  ///< of JSON lines
+    std::string tokenizer;
+    std::int64_t tokens = 64;
+    double temperature = 1;
+    int top_k = 0;
+    double top_p = 1;
+    std::uint64_t seed = 1;
+    bool ignore_end = false;  ///< goes on behind the token that ends a document
+    int batch = 16;           ///< most prompts at once
+    bool no_cache = false;
+    int threads = 0;  ///< 0: run.threads
+    bool json = false;
+};
+
 struct reference_options {
     std::string folder;  ///< gets reference/, man/ and completion/
 };
@@ -251,6 +281,8 @@ int import_weights(import_options const& options);
 int chakra_traces(trace_options const& options);
 int analyze_traces(analyze_options const& options);
 int tokenize(tokenize_command_options const& options);
+int evaluate_model(evaluate_options const& options);
+int generate_text(generate_options const& options);
 int write_reference(reference_options const& options);
 
 }  // namespace rheo::cli

@@ -10,7 +10,6 @@
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/huggingface/export.hpp"
 #include "executor/cli/amount_checks.hpp"
-#include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
 
@@ -19,18 +18,9 @@ namespace {
 /// The checkpoint that a path means: itself, or the newest of a run folder.
 checkpoint open(std::filesystem::path const& path)
 {
-    std::error_code error;
-    if (std::filesystem::exists(path / "manifest.json", error)) {
-        checkpoint found{path};
-        found.verify();
-        return found;
-    }
-    auto found = find_newest_checkpoint(path);
+    auto found = find_checkpoint(path);
     for (auto const& message : found.skipped) {
         fmt::print(stderr, "rheo: skipped: {}\n", message);
-    }
-    if (!found.newest) {
-        throw exit_error{exit_code::bad_data, fmt::format("'{}' is neither a checkpoint nor a run folder with a usable one", path.string())};
     }
     return *std::move(found.newest);
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/checkpoint/checkpoint_config.hpp"
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/float_values.hpp"
 #include "executor/checkpoint/huggingface/model_json.hpp"
@@ -15,7 +16,6 @@
 #include "executor/checkpoint/huggingface/weight_files.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/config/strict_json.hpp"
-#include "executor/config/toml.hpp"
 #include "rheo/model/state.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -129,16 +129,6 @@ void remove_others(fs::path const& folder, std::set<std::string> const& written)
             throw exit_error{exit_code::environment, fmt::format("'{}' of an earlier export cannot be removed, and would be read as a part of this one: {}",
                                                                  path.string(), error.message())};
         }
-    }
-}
-
-/// The model of a checkpoint, by its own config.
-run_config config_of(checkpoint const& from)
-{
-    try {
-        return read_config(from.manifest().config, (from.folder() / "manifest.json").string() + ", config", {}, find_schedule_or_name).config;
-    } catch (exit_error const& error) {
-        throw exit_error{exit_code::bad_data, error.what()};
     }
 }
 

@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/checkpoint/huggingface/import.hpp"
 
-#include <cstring>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/checkpoint_publish.hpp"
-#include "executor/checkpoint/float_values.hpp"
-#include "executor/checkpoint/huggingface/model_json.hpp"
-#include "executor/checkpoint/huggingface/tensors.hpp"
-#include "executor/checkpoint/huggingface/weight_files.hpp"
+#include "executor/checkpoint/huggingface/weights.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/config/toml_value.hpp"
-#include "rheo/model/state.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -27,88 +20,6 @@ namespace rheo::inline v0 {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::int64_t most_config_bytes = 1 << 20;
-constexpr std::string_view untied_weight = "lm_head.weight";
-
-/// Where the values of a parameter come from.
-struct sources {
-    tensor_id parameter;
-    std::vector<std::pair<huggingface_tensor, weight_files::place>> parts;
-};
-
-/// The name as a class without its head writes it: GPT2Model leaves out "transformer.", LlamaModel "model.".
-std::string without_prefix(std::string const& name) { return name == untied_weight ? name : name.substr(name.find('.') + 1); }
-
-weight_files::place place_of(weight_files const& files, huggingface_tensor const& tensor)
-{
-    auto place = files.find(tensor.name);
-    place = place ? place : files.find(without_prefix(tensor.name));
-    if (!place) {
-        throw exit_error{exit_code::bad_data, fmt::format("'{}' has no '{}', which the model of its config.json has", files.name(), tensor.name)};
-    }
-    if (place.entry->shape != tensor.shape) {
-        throw exit_error{exit_code::bad_data,
-                         fmt::format("'{}' has '{}' in shape [{}]; the model of its config.json has it in [{}]", place.file->path().string(), place.entry->name,
-                                     fmt::join(place.entry->shape, ", "), fmt::join(tensor.shape, ", "))};
-    }
-    if (!is_float_dtype(place.entry->dtype)) {
-        throw exit_error{exit_code::bad_data,
-                         fmt::format("'{}' has '{}' in {}; F32, F16 and BF16 can be read", place.file->path().string(), place.entry->name, place.entry->dtype)};
-    }
-    return place;
-}
-
-std::vector<sources> sources_of(weight_files const& files, collection const& state, run_config const& config)
-{
-    std::vector<sources> all;
-    for (tensor_id t{0}; at(t) < state.tensors.size(); ++t) {
-        if (!state.tensors[at(t)].is_parameter) {
-            continue;
-        }
-        auto& from = all.emplace_back(sources{t, {}});
-        for (auto& tensor : huggingface_tensors(state.tensors[at(t)], config)) {
-            auto const place = place_of(files, tensor);
-            from.parts.emplace_back(std::move(tensor), place);
-        }
-    }
-    return all;
-}
-
-/// What old versions stored as if it were a parameter: masks, and the angles of rotary positions.
-bool is_constant(std::string_view name)
-{
-    return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq");
-}
-
-/// What the files have beyond the model: a tied classifier may be there if it is the table; anything else is not understood.
-void check_others(weight_files const& files, std::vector<sources> const& all)
-{
-    std::set<std::string_view> known;
-    for (auto const& from : all) {
-        for (auto const& [tensor, place] : from.parts) {
-            known.insert(place.entry->name);
-        }
-    }
-    for (auto const& file : files.files()) {
-        for (auto const& entry : file.header().entries) {
-            if (known.contains(entry.name) || is_constant(entry.name)) {
-                continue;
-            }
-            if (entry.name != untied_weight) {
-                throw exit_error{exit_code::bad_data,
-                                 fmt::format("'{}' has '{}', which the model of its config.json does not have", file.path().string(), entry.name)};
-            }
-            auto const weight = file.read(entry);
-            auto const table = weight_files::read(all.front().parts.front().second);
-            if (weight.size() != table.size() || std::memcmp(weight.data(), table.data(), table.size() * sizeof(float)) != 0) {
-                throw exit_error{
-                    exit_code::bad_data,
-                    fmt::format("'{}' has a 'lm_head.weight' that is not the token table, but its config.json says that they are tied", file.path().string())};
-            }
-        }
-    }
-}
 
 /// What weights alone say about a run: the model. Everything else is for the run that begins with them.
 std::string model_table(run_config const& config)
@@ -151,14 +62,12 @@ void check_free(fs::path const& path)
     }
 }
 
-tensor_snapshot snapshot_of(sources const& from, tensor_info const& tensor)
+tensor_snapshot snapshot_of(huggingface_weights const& weights, tensor_id parameter)
 {
-    std::vector<float> values(static_cast<std::size_t>(elements(tensor.shape)));
-    for (auto const& [part, place] : from.parts) {
-        put_values(part, tensor.shape, weight_files::read(place), values);
-    }
+    auto const& tensor = weights.state().tensors[at(parameter)];
+    auto values = weights.values(parameter);
     std::vector<float> const zeros(values.size());
-    return {from.parameter, tensor.name, tensor.shape, whole(tensor.shape), {std::move(values), zeros, zeros}};
+    return {parameter, tensor.name, tensor.shape, whole(tensor.shape), {std::move(values), zeros, zeros}};
 }
 
 }  // namespace
@@ -170,12 +79,10 @@ imported_run import_huggingface(fs::path const& folder, fs::path const& run_fold
         check_free(checkpoint_folder(run_folder, steps.back()));
     }
     check_free(made.config);
-    auto const config_name = (folder / "config.json").string();
-    auto const config = config_of(parse_huggingface_config(read_file(config_name, most_config_bytes), config_name));
-    auto const state = state_of(whole_model_of(config));
-    weight_files const files{folder};
-    auto const all = sources_of(files, state, config);
-    check_others(files, all);
+    huggingface_weights const weights{folder};
+    auto const& state = weights.state();
+    auto const& config = weights.config();
+    auto const all = weights.parameters();
 
     std::error_code error;
     fs::create_directories(run_folder, error);
@@ -185,11 +92,10 @@ imported_run import_huggingface(fs::path const& folder, fs::path const& run_fold
     try {
         checkpoint_part part{rank_id{0}, step_id{0}, generation_id{0}, {}};
         bytes filled;
-        for (auto const& from : all) {
-            auto const& tensor = state.tensors[at(from.parameter)];
-            part.tensors.push_back(snapshot_of(from, tensor));
-            filled += bytes{elements(tensor.shape) * static_cast<std::int64_t>(sizeof(float))};
-            if (filled >= part_bytes || &from == &all.back()) {
+        for (auto const parameter : all) {
+            part.tensors.push_back(snapshot_of(weights, parameter));
+            filled += bytes{elements(state.tensors[at(parameter)].shape) * static_cast<std::int64_t>(sizeof(float))};
+            if (filled >= part_bytes || parameter == all.back()) {
                 write_part(run_folder, part, nothing, [] {});
                 parts.push_back(part.rank);
                 part.rank = rank_id{part.rank.value + 1};

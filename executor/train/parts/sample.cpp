@@ -2,40 +2,23 @@
 #include "executor/train/parts/sample.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "executor/device/staging_buffer.hpp"
+#include "executor/inference/sampler.hpp"
 #include "executor/stage/stage.hpp"
 #include "executor/train/parts/member_exchange.hpp"
 #include "executor/train/parts/stage_neighbours.hpp"
 #include "executor/transport/mpi_transport.hpp"
-#include "rheo/tensor/random.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
-/// The token that follows a row with these logits: at temperature 0.7, drawn by the counter-based generator, the same text for the same state.
-std::int64_t drawn_token(std::vector<float> const& logits, int number, std::uint64_t seed)
-{
-    auto const top = *std::max_element(logits.begin(), logits.end());
-    std::vector<double> weights;
-    double total = 0;
-    for (auto const logit : logits) {
-        weights.push_back(std::exp((logit - top) / 0.7));
-        total += weights.back();
-    }
-    auto const stream = stream_of({.seed = seed, .step = step_id{-2}});
-    double left = total * random_word(stream, static_cast<std::uint64_t>(number)) * 0x1p-32;
-    std::int64_t next = 0;
-    while (next + 1 < std::ssize(logits) && left >= weights[static_cast<std::size_t>(next)]) {
-        left -= weights[static_cast<std::size_t>(next++)];
-    }
-    return next;
-}
+/// How each token of the sample is drawn: the same text for the same state.
+constexpr sampling drawing{.temperature = 0.7};
 
 /// Gathers the logits of a row on the first rank of the group; the others return their own. Each rank sends how many it has, then the logits.
 std::vector<float> gathered_logits(std::vector<float> mine, std::vector<rank_id> const& group, mpi::messenger& messages)
@@ -121,7 +104,7 @@ std::string sampled_text(job const& about, pipeline_instance const& pipeline, in
             backend.wait();
             if (s + 1 == stages) {
                 auto const logits = gathered_logits(layers->logits(*kept, static_cast<std::int64_t>(window) - 1), writers, messages);
-                next = self == writers.front() ? drawn_token(logits, i, about.config.train.seed) : 0;
+                next = self == writers.front() ? sampled_token(logits, drawing, sampling_word(about.config.train.seed, 0, i)) : 0;
             } else if (!is_mine(s + 1)) {
                 std::deque<array<std::byte>> copies;
                 auto const sent = on_host(backend, copies, static_cast<std::byte const*>(layers->output(*kept)), layers->output_bytes());

@@ -29,8 +29,8 @@ inline constexpr std::array simulate_floors{"network", "cluster", "collectives",
 
 // And for the rooms of executor/.
 inline constexpr std::array rooms{
-    "os",    "mpi",  "reshard", "power",      "config", "data",    "text",   "device", "transport", "nccl",  "state",
-    "stage", "host", "cuda",    "checkpoint", "plan",   "records", "clocks", "faults", "report",    "train", "cli",
+    "os",   "mpi",  "reshard",    "power",     "config", "data",    "text",   "device", "transport", "nccl",  "state", "stage",
+    "host", "cuda", "checkpoint", "inference", "plan",   "records", "clocks", "faults", "report",    "train", "cli",
 };
 
 // Most files of one folder, without those below it.

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # transformers_families.py <exported_model> <rheo> <folder>: small random models of each family as transformers saves them (in shards, in F32, BF16 or F16)
-# are imported; the logits that rheo computes are those of transformers; exported again they load with the same bits and generate the same tokens.
+# are imported; the logits that rheo computes are those of transformers, and so are the tokens that it generates and the loss that it measures; exported
+# again they load with the same bits and generate the same tokens.
 # Configs that are computed otherwise are refused. Where this Python has no transformers, the test says so and is skipped.
+import json
 import os
 import shutil
 import subprocess
@@ -63,6 +65,32 @@ def generated(model, tokens):
         return model.generate(tokens[:, :8], max_new_tokens=8, do_sample=False, pad_token_id=0)
 
 
+def generated_by_rheo(rheo, model, folder, tokens, *options):  # greedy, the rest of the context behind the first 8 tokens
+    prompts = os.path.join(folder, "prompts.jsonl")
+    with open(prompts, "w") as file:
+        for sequence in tokens[:, :8].tolist():
+            file.write(json.dumps({"tokens": sequence}) + "\n")
+    result = run(rheo, "generate", model, "--prompts", prompts, "--tokens", "8", "--temperature", "0", "--json", *options)
+    return torch.tensor([text["prompt_tokens"] + text["tokens"] for text in json.loads(result.stdout)["texts"]])
+
+
+def check_loss(rheo, model, folder, reference, tokens):  # of one document, in windows of the context
+    file = os.path.join(folder, "document.bin")
+    with open(file, "wb") as document:
+        header = np.zeros(256, "<i4")
+        header[:3] = 20240520, 1, tokens.numel()
+        document.write(header.tobytes() + tokens.numpy().astype("<u2").tobytes())
+    result = json.loads(run(rheo, "evaluate", model, file, "--window", str(context), "--json").stdout)
+    sequence, losses = tokens.reshape(-1), []
+    for begin in range(0, len(sequence) - 1, context):
+        window = sequence[begin : begin + context + 1]
+        with torch.no_grad():
+            logits = reference(window[:-1].reshape(1, -1)).logits[0]
+        losses.append(torch.nn.functional.cross_entropy(logits, window[1:], reduction="none"))
+    expected = torch.cat(losses).double().mean().item()
+    assert result["tokens"] == len(sequence) - 1 and abs(result["loss"] - expected) < 1e-5 * expected, (result, expected)
+
+
 def run(*command):
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
@@ -86,6 +114,11 @@ def check(program, rheo, folder, name, config, dtype, shards):
     difference, bound = np.abs(logits - expected).max(), 2e-5 * np.abs(expected).max()
     print(f"{name}, {dtype}: logits up to {np.abs(expected).max():.3f}, largest difference {difference:.2e}, allowed {bound:.2e}")
     assert difference <= bound
+    greedy = generated(reference, tokens)
+    for options in ([], ["--no-cache"], ["--batch", "1", "--threads", "2"]):
+        assert torch.equal(generated_by_rheo(rheo, imported, imported, tokens, *options), greedy), (name, options)
+    assert torch.equal(generated_by_rheo(rheo, saved, imported, tokens), greedy)
+    check_loss(rheo, imported, imported, reference, tokens)
     short = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}[dtype]
     assert run(rheo, "export", imported, exported, "--dtype", short, *(["--shard-size", "0.02"] if shards else [])).returncode == 0
     again = transformers.AutoModelForCausalLM.from_pretrained(exported, dtype=dtype)
@@ -94,7 +127,7 @@ def check(program, rheo, folder, name, config, dtype, shards):
     assert theirs.keys() == ours.keys()
     assert all(torch.equal(theirs[key], ours[key]) for key in theirs)
     again = transformers.AutoModelForCausalLM.from_pretrained(exported, dtype=torch.float32).eval()
-    assert torch.equal(generated(reference, tokens), generated(again, tokens))
+    assert torch.equal(greedy, generated(again, tokens))
 
 
 def main():

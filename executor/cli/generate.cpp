@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rheo generate`: what a model writes behind prompts.
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "executor/cli/commands.hpp"
+#include "executor/config/strict_json.hpp"
+#include "executor/inference/generate.hpp"
+#include "executor/inference/prompts.hpp"
+#include "executor/inference/text_coder.hpp"
+#include "rheo/units/exit_error.hpp"
+
+namespace rheo::cli {
+
+namespace {
+
+std::vector<prompt> prompts_of(generate_options const& options)
+{
+    if (options.prompts.empty() == options.prompt.empty()) {
+        throw exit_error{exit_code::usage, "generate needs --prompt TEXT, or --prompts FILE with a prompt per line"};
+    }
+    return options.prompts.empty() ? std::vector<prompt>{options.prompt} : read_prompts(options.prompts, options.field);
+}
+
+std::vector<std::vector<token_id>> tokens_of(std::vector<prompt> const& prompts, text_coder& coder, loaded_model const& model)
+{
+    std::vector<std::vector<token_id>> all;
+    for (auto const& one : prompts) {
+        auto const where = fmt::format("prompt {}", all.size() + 1);
+        if (auto const* const text = std::get_if<std::string>(&one)) {
+            expect_same_tokens(coder, model);
+            all.push_back(coder.encode(*text));
+        } else {
+            all.push_back(std::get<std::vector<token_id>>(one));
+        }
+        if (all.back().empty()) {
+            throw exit_error{exit_code::bad_data, where + " has no token; a text begins behind one token at least"};
+        }
+        expect_in_vocabulary(all.back(), model, where);
+    }
+    return all;
+}
+
+/// Whether tokens are a text to people: they are bytes, or their tokenizer is known.
+bool has_texts(text_coder const& coder, loaded_model const& model) { return !coder.is_bytes() || model.vocabulary() == coder.vocabulary(); }
+
+/// The text behind a prompt: of some tokenizers a token is another text at the beginning than behind others.
+std::string text_behind(std::vector<token_id> tokens, std::vector<token_id> const& more, text_coder const& coder)
+{
+    auto const before = coder.decode(tokens);
+    tokens.insert(tokens.end(), more.begin(), more.end());
+    auto const whole = coder.decode(tokens);
+    return whole.starts_with(before) ? whole.substr(before.size()) : coder.decode(more);
+}
+
+struct outcome {
+    std::vector<std::vector<token_id>> prompts;
+    std::vector<generated_tokens> made;
+    double seconds;
+
+    std::size_t count() const
+    {
+        std::size_t sum = 0;
+        for (auto const& one : made) {
+            sum += one.tokens.size();
+        }
+        return sum;
+    }
+};
+
+void print_json(outcome const& of, text_coder const& coder, loaded_model const& model, generate_options const& options)
+{
+    auto texts = nlohmann::json::array();
+    std::size_t read = 0;
+    for (std::size_t p = 0; p < of.made.size(); ++p) {
+        auto& entry = texts.emplace_back(nlohmann::json{{"prompt_tokens", of.prompts[p]}, {"tokens", of.made[p].tokens}, {"ended", of.made[p].ended}});
+        if (has_texts(coder, model)) {
+            entry["prompt"] = coder.decode(of.prompts[p]);
+            entry["text"] = text_behind(of.prompts[p], of.made[p].tokens, coder);
+        }
+        read += of.prompts[p].size();
+    }
+    fmt::print("{}\n", format_json({{"model", model.name()},
+                                    {"seed", options.seed},
+                                    {"texts", texts},
+                                    {"prompt_tokens", read},
+                                    {"generated_tokens", of.count()},
+                                    {"seconds", of.seconds}},
+                                   1));
+}
+
+void print_texts(outcome const& of, text_coder const& coder, loaded_model const& model)
+{
+    for (std::size_t p = 0; p < of.made.size(); ++p) {
+        if (of.made.size() > 1) {
+            fmt::print("--- prompt {}\n", p + 1);
+        }
+        auto const& tokens = of.made[p].tokens;
+        fmt::print("{}\n", has_texts(coder, model) ? coder.decode(of.prompts[p]) + text_behind(of.prompts[p], tokens, coder)
+                                                   : fmt::format("{}", fmt::join(tokens, " ")));
+    }
+    fmt::print(stderr, "rheo: {} token{} in {:.2f} s, {:.1f} tokens/s\n", of.count(), of.count() == 1 ? "" : "s", of.seconds,
+               static_cast<double>(of.count()) / of.seconds);
+}
+
+}  // namespace
+
+int generate_text(generate_options const& options)
+{
+    auto const prompts = prompts_of(options);
+    loaded_model model{options.run, model_grid::one, options.threads};
+    for (auto const& note : model.notes()) {
+        fmt::print(stderr, "rheo: {}\n", note);
+    }
+    text_coder coder{tokenizer_for(options.tokenizer, options.run)};
+    outcome of{tokens_of(prompts, coder, model), {}, 0};
+    incremental_model with{model};
+    auto const started = std::chrono::steady_clock::now();
+    of.made = generate(with, of.prompts,
+                       {.tokens = options.tokens,
+                        .how = {options.temperature, options.top_k, options.top_p},
+                        .seed = options.seed,
+                        .end = options.ignore_end ? std::nullopt : coder.end(),
+                        .batch = static_cast<std::size_t>(options.batch),
+                        .cached = !options.no_cache});
+    of.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    options.json ? print_json(of, coder, model, options) : print_texts(of, coder, model);
+    return 0;
+}
+
+}  // namespace rheo::cli
