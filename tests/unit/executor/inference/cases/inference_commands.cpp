@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rheo evaluate` and `rheo generate` as users start them.
+#include <algorithm>
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/huggingface/export.hpp"
 #include "executor/inference/evaluate.hpp"
+#include "executor/inference/window_loss.hpp"
 #include "small_models.hpp"
 #include "support/rheo_command.hpp"
 
@@ -134,4 +138,89 @@ TEST_CASE("evaluate: choices")
     CHECK(result.at("acc_norm") == 0.5);
     CHECK(result.at("acc_stderr") == 0.5);
     refused(run_rheo(folder, "evaluate run --choices"), 2, "--choices needs files with questions, one per line, as JSON");
+}
+
+TEST_CASE("evaluate: a tokenizer's documents, and its bytes")
+{
+    temporary_folder const folder;
+    std::string words;
+    for (int i = 0; i < 40; ++i) {
+        words += "the cat sat on the mat number " + std::to_string(i) + " and then it slept.\n";
+    }
+    folder.write("words.txt", words);
+    REQUIRE(run_rheo(folder, "tokenize --train bpe --vocabulary 300 words.txt --out tokenizer.json").exit_code == 0);
+    auto config = base(model_family::qwen2);
+    config.model.vocabulary = 300;
+    auto const run = write_checkpoint(folder, config);
+    std::string const first = "the cat sat on the mat and slept, then it sat again on the mat.";
+    std::string const second = "number 7";
+    folder.write("texts.jsonl", "{\"text\": \"" + first + "\"}\n{\"text\": \"" + second + "\"}\n");
+
+    text_coder coder{(folder.path / "tokenizer.json").string()};
+    loaded_model model{run, model_grid::of_run};
+    window_loss sum{model, 16};
+    std::int64_t bytes = 0;
+    for (auto const& text : {first, second}) {
+        auto const tokens = coder.encode_whole(text);
+        CHECK(coder.decode(tokens) == text);
+        sum.add(tokens, 16);
+        bytes += std::ssize(text) - std::ssize(coder.decode(std::span{tokens}.first(1)));
+    }
+    auto const expected = sum.loss();
+    auto const of_texts = run_rheo(folder, "evaluate run texts.jsonl --tokenizer tokenizer.json --json");
+    REQUIRE(of_texts.exit_code == 0);
+    auto const result = nlohmann::json::parse(of_texts.out);
+    CHECK(result.at("documents") == 2);
+    CHECK(result.at("tokens") == expected.targets);
+    CHECK(result.at("loss") == mean_loss(expected));
+    CHECK(result.at("bytes") == bytes);
+    CHECK(result.at("bits_per_byte") == Approx(mean_loss(expected) * static_cast<double>(expected.targets) / std::log(2.0) / static_cast<double>(bytes)));
+
+    // A token file has the same tokens; how many bytes they stand for, its tokenizer says.
+    folder.write("first.txt", first);
+    REQUIRE(run_rheo(folder, "tokenize tokenizer.json first.txt --document-token none --out first.bin").exit_code == 0);
+    auto const by_text = nlohmann::json::parse(run_rheo(folder, "evaluate run first.txt --tokenizer tokenizer.json --json").out);
+    auto const by_tokens = nlohmann::json::parse(run_rheo(folder, "evaluate run first.bin --tokenizer tokenizer.json --json").out);
+    auto const alone = nlohmann::json::parse(run_rheo(folder, "evaluate run first.bin --json").out);
+    for (auto const* const key : {"loss", "tokens", "bytes", "bits_per_byte"}) {
+        CHECK(by_tokens.at(key) == by_text.at(key));
+    }
+    CHECK(alone.at("loss") == by_text.at("loss"));
+    CHECK(alone.at("bytes").is_null());
+    CHECK(alone.at("bits_per_byte").is_null());
+    CHECK(run_rheo(folder, "evaluate run words.txt").exit_code == 2);  // not bytes
+}
+
+TEST_CASE("generate: a tokenizer's text, and its end")
+{
+    temporary_folder const folder;
+    folder.write("words.txt", "one two three four five six seven eight nine ten\n");
+    REQUIRE(run_rheo(folder, "tokenize --train bpe --vocabulary 262 words.txt --out tokenizer.json").exit_code == 0);
+    auto config = base(model_family::llama);
+    config.model.vocabulary = 262;
+    auto const run = write_checkpoint(folder, config);
+    export_huggingface(checkpoint{run / "step-1"}, folder.path / "exported");
+    std::filesystem::copy(folder.path / "tokenizer.json", folder.path / "exported/tokenizer.json");
+    text_coder const coder{(folder.path / "tokenizer.json").string()};
+    REQUIRE(coder.end());
+    std::string const how = " --prompt 'one two' --tokens 30 --temperature 3 --json --seed ";
+    bool some_ended = false;
+    for (int seed = 0; seed < 12; ++seed) {
+        auto const number = std::to_string(seed);
+        auto const made = run_rheo(folder, "generate run --tokenizer tokenizer.json" + how + number);
+        REQUIRE(made.exit_code == 0);
+        auto const text = nlohmann::json::parse(made.out).at("texts").at(0);
+        auto const again = nlohmann::json::parse(run_rheo(folder, "generate exported" + how + number).out).at("texts").at(0);
+        CHECK(again == text);  // the folder's own tokenizer
+        auto const all = nlohmann::json::parse(run_rheo(folder, "generate exported --ignore-end" + how + number).out).at("texts").at(0);
+        auto const tokens = text.at("tokens").get<std::vector<token_id>>();
+        auto const further = all.at("tokens").get<std::vector<token_id>>();
+        CHECK(further.size() == 30);
+        CHECK(all.at("ended") == false);
+        auto const end = std::find(further.begin(), further.end(), *coder.end());
+        CHECK(std::equal(tokens.begin(), tokens.end(), further.begin(), end));
+        CHECK(text.at("ended") == (end != further.end()));
+        some_ended = some_ended || end != further.end();
+    }
+    CHECK(some_ended);
 }
