@@ -82,7 +82,7 @@ void command_line::add_evaluate()
 
 void command_line::add_generate()
 {
-    auto& command = *app.add_subcommand("generate", "Let a model continue texts.");
+    auto& command = *app.add_subcommand("generate", "Let a model continue texts. Under mpirun its ranks share the layers.");
     command.callback([this] { chosen = [this] { return generate_text(generate_); }; });
     auto& options = generate_;
     command.add_option("run", options.run, model_help)->required()->type_name("RUN");

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/cli/commands.hpp"
+#include "executor/cli/generation_part.hpp"
 #include "executor/config/strict_json.hpp"
 #include "executor/inference/generate.hpp"
 #include "executor/inference/prompts.hpp"
@@ -19,6 +20,9 @@
 namespace rheo::cli {
 
 namespace {
+
+constexpr int rows_of_pass = 256;
+constexpr int logits_at_once = 16;
 
 std::vector<prompt> prompts_of(generate_options const& options)
 {
@@ -114,13 +118,17 @@ void print_texts(outcome const& of, text_coder const& coder, loaded_model const&
 int generate_text(generate_options const& options)
 {
     auto const prompts = prompts_of(options);
-    loaded_model model{options.run, model_grid::one, options.threads};
+    auto const part = generation_part();
+    bool const speaks = part.number == 0;
+    loaded_model model{options.run, model_grid::one, options.threads, part};
     for (auto const& note : model.notes()) {
-        fmt::print(stderr, "rheo: {}\n", note);
+        if (speaks) {
+            fmt::print(stderr, "rheo: {}\n", note);
+        }
     }
     text_coder coder{tokenizer_for(options.tokenizer, options.run)};
     outcome of{tokens_of(prompts, coder, model), {}, 0};
-    incremental_model with{model};
+    incremental_model with{model, rows_of_pass, logits_at_once, part};
     auto const started = std::chrono::steady_clock::now();
     of.made = generate(with, of.prompts,
                        {.tokens = options.tokens,
@@ -130,7 +138,10 @@ int generate_text(generate_options const& options)
                         .batch = static_cast<std::size_t>(options.batch),
                         .cached = !options.no_cache});
     of.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-    options.json ? print_json(of, coder, model, options) : print_texts(of, coder, model);
+    if (speaks) {
+        options.json ? print_json(of, coder, model, options) : print_texts(of, coder, model);
+    }
+    leave_generation(part);
     return 0;
 }
 

@@ -60,6 +60,7 @@ std::vector<generated_tokens> generate(incremental_model& with, std::span<std::v
             auto const word = sampling_word(options.seed, static_cast<std::int64_t>(one.prompt), std::ssize(made[one.prompt].tokens));
             drawn[which] = sampled_token(logits, options.how, word);
         });
+        with.share(drawn);
         for (std::size_t i = 0; i < of.size(); ++i) {
             auto& to = made[of[i]->prompt];
             to.ended = drawn[i] == options.end;

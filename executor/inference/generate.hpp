@@ -30,7 +30,7 @@ struct generated_tokens {
     friend bool operator==(generated_tokens const&, generated_tokens const&) = default;
 };
 
-/// @pre prompts have at least one token each, of the vocabulary
+/// All parts of a model call it together, and all get the tokens. @pre prompts have at least one token each, of the vocabulary
 /// @throws exit_error (usage) naming the first prompt that goes beyond the context with its tokens; then nothing was computed
 std::vector<generated_tokens> generate(incremental_model& with, std::span<std::vector<token_id> const> prompts, generation_options const& options);
 

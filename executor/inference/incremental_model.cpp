@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,19 +31,22 @@ void expect_within_context(std::int64_t tokens, std::int64_t context)
     }
 }
 
-incremental_model::incremental_model(loaded_model& model, int rows, int logit_rows) : model_{&model}
+incremental_model::incremental_model(loaded_model& model, int rows, int logit_rows, model_part part) : model_{&model}, part_{std::move(part)}
 {
     auto const layers = std::span{model.model().layers};
     expects(layers.size() >= 2 && layers.front().shards == 1, "a model is computed in rows with whole layers, the last of which gives logits");
     auto const last = layers.size() - 1;
     // Nothing is kept for a backward: the slots of a layer share memory with those of the others.
-    body_ = stage_of_rows(model, layers.first(last), layer_id{0}, rows, recompute_level::full);
-    head_ = stage_of_rows(model, layers.subspan(last), layer_id{static_cast<int>(last)}, logit_rows, recompute_level::none);
+    auto const own = model.layers();
+    body_ = stage_of_rows(model, layers.subspan(at(own.begin), static_cast<std::size_t>(size(own))), own.begin, rows, recompute_level::full);
     rows_ = std::make_unique<activation>(body_->layout());
-    heads_ = std::make_unique<activation>(head_->layout());
     body_->reserve(*rows_);
-    head_->reserve(*heads_);
-    std::fill(heads_->targets.begin(), heads_->targets.end(), ignored_target);
+    if (part_.is_last()) {
+        head_ = stage_of_rows(model, layers.subspan(last), layer_id{static_cast<int>(last)}, logit_rows, recompute_level::none);
+        heads_ = std::make_unique<activation>(head_->layout());
+        head_->reserve(*heads_);
+        std::fill(heads_->targets.begin(), heads_->targets.end(), ignored_target);
+    }
 }
 
 void incremental_model::forward(std::span<continuation const> all, logits_receiver const& receive)
@@ -90,10 +94,18 @@ void incremental_model::forward(std::span<continuation const> all, logits_receiv
 void incremental_model::pass(std::span<sequence_run const> runs, std::span<wanted_row const> wanted, logits_receiver const& receive)
 {
     loss_sum unused;
+    auto const count = static_cast<std::size_t>(rows_of(runs));
+    auto const of_row = [&](std::size_t all) { return all / static_cast<std::size_t>(body_->rows()); };
+    if (part_.receive) {
+        part_.receive({static_cast<std::byte*>(body_->input(*rows_)), count * of_row(body_->input_bytes())});
+    }
     body_->forward(*rows_, item_of(runs), unused);
+    auto const row_bytes = of_row(body_->output_bytes());
     auto const* const output = static_cast<std::byte const*>(body_->output(*rows_));
+    if (head_ == nullptr) {
+        return part_.send({output, count * row_bytes});
+    }
     auto* const input = static_cast<std::byte*>(head_->input(*heads_));
-    auto const row_bytes = body_->output_bytes() / static_cast<std::size_t>(body_->rows());
     while (!wanted.empty()) {
         auto const some = wanted.first(std::min(wanted.size(), static_cast<std::size_t>(head_->rows())));
         for (std::size_t i = 0; i < some.size(); ++i) {

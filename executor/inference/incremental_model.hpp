@@ -38,21 +38,30 @@ using logits_receiver = std::function<void(std::size_t which, std::int64_t index
 class incremental_model {
 public:
     /// @param rows most tokens of a pass  @param logit_rows most rows whose logits are computed at once. They bound memory, not what can be computed
-    /// @pre the model was loaded on a grid of one, and outlives this
-    explicit incremental_model(loaded_model& model, int rows = 256, int logit_rows = 16);
+    /// @param part as the model was loaded with: all parts are called together, with the same arguments  @pre the model was loaded on a grid of one, and outlives this
+    explicit incremental_model(loaded_model& model, int rows = 256, int logit_rows = 16, model_part part = {});
 
     loaded_model& model() { return *model_; }
 
-    /// Computes the tokens of all, a pass for as many as fit one. The sequences are then as long as that. `receive` gets the wanted logits, those of a
-    /// continuation in their order.
+    /// Computes the tokens of all, a pass for as many as fit one. The sequences are then as long as that. `receive` gets the wanted logits in the last part,
+    /// those of a continuation in their order.
     /// @pre each sequence is named once; tokens are of the vocabulary
     /// @throws exit_error (usage) for a sequence that would be longer than the context, and then nothing was computed
     void forward(std::span<continuation const> all, logits_receiver const& receive);
 
+    /// Tokens that the last part has chosen become those of all parts.
+    void share(std::span<token_id> chosen) const
+    {
+        if (part_.share) {
+            part_.share(chosen);
+        }
+    }
+
 private:
     loaded_model* model_;
-    std::unique_ptr<stage> body_;        ///< all layers but the last
-    std::unique_ptr<stage> head_;        ///< the last, which gives logits
+    model_part part_;
+    std::unique_ptr<stage> body_;        ///< all layers of the part but the model's last
+    std::unique_ptr<stage> head_;        ///< that one, which gives logits; null where another part has it
     std::unique_ptr<activation> rows_;   ///< of the body
     std::unique_ptr<activation> heads_;  ///< of the head
     std::int64_t reached_ = 0;           ///< positions that the body has

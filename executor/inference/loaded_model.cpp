@@ -25,16 +25,18 @@ bool is_huggingface_folder(fs::path const& path)
 
 }  // namespace
 
-loaded_model::loaded_model(fs::path const& path, model_grid grid, int threads)
+loaded_model::loaded_model(fs::path const& path, model_grid grid, int threads, model_part const& part)
 {
     if (is_huggingface_folder(path)) {
         huggingface_weights const weights{path};
         name_ = path.string();
         config_ = weights.config();
         training_tokens_ = config_.model.context;
-        begin(model_grid::one, threads);
+        begin(model_grid::one, threads, part);
         for (auto const parameter : weights.parameters()) {
-            put(parameter, weights.values(parameter));
+            if (wants(parameter, part)) {
+                put(parameter, weights.values(parameter));
+            }
         }
         return;
     }
@@ -49,18 +51,18 @@ loaded_model::loaded_model(fs::path const& path, model_grid grid, int threads)
     if (config_.train.dtype != stored_numbers::float32) {
         notes_.emplace_back("trained with train.dtype = bf16, computed here in fp32: losses differ in their last digits from those of the training");
     }
-    begin(grid, threads);
+    begin(grid, threads, part);
     if (auto const error = from.load_error(info_); !error.empty()) {
         throw exit_error{exit_code::bad_data, error};
     }
     for (tensor_id t{0}; at(t) < info_.tensors.size(); ++t) {
-        if (info_.tensors[at(t)].is_parameter) {
+        if (info_.tensors[at(t)].is_parameter && wants(t, part)) {
             put(t, from.read(info_.tensors[at(t)], tensor_role::parameter));
         }
     }
 }
 
-void loaded_model::begin(model_grid grid, int threads)
+void loaded_model::begin(model_grid grid, int threads, model_part const& part)
 {
     config_.train.dtype = stored_numbers::float32;
     config_.run.device = compute_device::cpu;
@@ -69,9 +71,18 @@ void loaded_model::begin(model_grid grid, int threads)
         config_.train.shards = 1;
     }
     model_ = running_model(config_);
+    layers_ = layers_of(model_, part.number, part.count);
     info_ = state_of(model_);
     backend_ = std::make_unique<host_backend>(config_.run.threads, fp32);
     state_ = std::make_unique<resident_state>(info_, *backend_);
+}
+
+/// Whether a layer of the part uses a tensor.
+bool loaded_model::wants(tensor_id t, model_part const& part) const
+{
+    layer_id const last{static_cast<int>(std::ssize(model_.layers)) - 1};
+    return std::any_of(info_.uses.begin(), info_.uses.end(),
+                       [&](auto const& use) { return use.tensor == t && (contains(layers_, use.layer) || (part.is_last() && use.layer == last)); });
 }
 
 void loaded_model::put(tensor_id t, std::vector<float> const& values)

@@ -16,6 +16,8 @@
 #include <fmt/format.h>
 
 #include "executor/cli/commands.hpp"
+#include "executor/cli/generation_part.hpp"
+#include "executor/cli/launch.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
@@ -35,8 +37,9 @@ int hand_over()
     std::error_code error;
     auto const program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "rheo-ranks";
     ::execv(program.c_str(), arguments.data());
-    throw exit_error{exit_code::environment, fmt::format("{} cannot be started: {}; it runs train, profile and info, and is installed beside rheo",
-                                                         program.string(), std::strerror(errno))};
+    throw exit_error{exit_code::environment,
+                     fmt::format("{} cannot be started: {}; it runs train, profile, info, and generate under a launcher, and is installed beside rheo",
+                                 program.string(), std::strerror(errno))};
 }
 
 }  // namespace
@@ -44,5 +47,14 @@ int hand_over()
 int train(train_options const&) { return hand_over(); }
 int profile(profile_options const&) { return hand_over(); }
 int info(info_options const&) { return hand_over(); }
+
+model_part generation_part()
+{
+    if (launched_rank()) {
+        hand_over();
+    }
+    return {};
+}
+void leave_generation(model_part const&) {}
 
 }  // namespace rheo::cli

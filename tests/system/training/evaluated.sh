@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # evaluated.sh <rheo> <work folder>    `rheo evaluate` finds the loss that a training recorded of its validation split, to the last bit: of every checkpoint,
-# of models on a grid of shards and with sequences in slices, for any threads. `rheo generate` writes from the same run folders.
+# of models on a grid of shards and with sequences in slices, for any threads. `rheo generate` writes from the same run folders, the same text on any number
+# of ranks.
 set -u
 rheo=$1
 # shellcheck source=tests/support/jobs.sh
@@ -32,4 +33,17 @@ check shards --set train.shards=2
 expect "generate: as many bytes as asked for" 24 "$("$rheo" generate shards --prompt 'line 1' --tokens 18 --seed 2 --temperature 0.5 2>/dev/null | head -c -1 | wc -c)"
 expect "generate: the same for any threads" "$("$rheo" generate slices --prompt line --tokens 20 2>/dev/null | md5sum)" \
   "$("$rheo" generate slices --prompt line --tokens 20 --threads 2 --no-cache 2>/dev/null | md5sum)"
+printf 'line 1 of\nline 20 of a text\nof\n' >prompts
+generated() { # <ranks> <model> [arguments]
+  "$RHEO_MPIRUN" "${flags[@]}" -n "$1" "$rheo" generate "${@:2}" --prompts prompts --tokens 12 --seed 3 2>/dev/null | md5sum
+}
+for model in plain llama slices shards; do
+  one=$("$rheo" generate "$model" --prompts prompts --tokens 12 --seed 3 2>/dev/null | md5sum)
+  expect "generate: $model writes a text" no "$([[ $one == "$(md5sum </dev/null)" ]] && echo empty || echo no)"
+  for ranks in 1 2 4; do
+    expect "generate: the text of $model on $ranks ranks" "$one" "$(generated "$ranks" "$model" --batch 2)"
+  done
+done
+expect "generate: more ranks than layers" 2 "$("$RHEO_MPIRUN" "${flags[@]}" -n 5 "$rheo" generate plain --prompt x >many.out 2>&1; echo $?)"
+expect "generate: and the sentence" 1 "$(grep -c 'rheo: 5 ranks are started, but the model has 4 layers to share between them' many.out)"
 exit $((failures > 0))

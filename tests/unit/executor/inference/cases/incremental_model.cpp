@@ -165,3 +165,57 @@ TEST_CASE("incremental_model: the context is the end")
     CHECK(sequence.tokens == 0);
     CHECK_FALSE(called);
 }
+
+TEST_CASE("model_part: parts cover the layers, none is large")
+{
+    auto config = base(model_family::llama);
+    config.model.blocks = 7;
+    config.model.vocabulary = 5;  // so that blocks decide
+    auto const model = running_model(config);
+    for (int count = 1; count <= 8; ++count) {
+        layer_id next{0};
+        int most = 0;
+        for (int number = 0; number < count; ++number) {
+            auto const part = layers_of(model, number, count);
+            CHECK(part.begin == next);
+            CHECK(part.begin < part.end);
+            next = part.end;
+            most = std::max(most, size(part));
+        }
+        CHECK(next == layer_id{8});  // the last layer is the last part's besides
+        CHECK(most <= (8 + count - 1) / count + 1);
+    }
+    CHECK(size(layers_of(model, 0, 4)) == 3);  // the table of tokens costs little
+    CHECK_THROWS_WITH(layers_of(model, 0, 9), "9 ranks are started, but the model has 8 layers to share between them");
+}
+
+TEST_CASE("model_part: a part holds the parameters of its layers")
+{
+    temporary_folder const folder;
+    auto config = base(model_family::gpt2);
+    config.model.tied = true;  // the first and the last layer share a table
+    auto const run = write_checkpoint(folder, config);
+    auto const held = [&](int number) {
+        model_part part;
+        part.number = number;
+        part.count = 3;
+        loaded_model const model{run, model_grid::one, 1, part};
+        std::vector<std::string> names;
+        for (tensor_id t{0}; at(t) < model.info().tensors.size(); ++t) {
+            if (model.state().holds(t)) {
+                names.push_back(model.info().tensors[at(t)].name);
+                CHECK_FALSE(model.state().keeps(t));  // no moments
+            }
+        }
+        return names;
+    };
+    auto const has = [](std::vector<std::string> const& names, std::string const& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    CHECK(has(held(0), "wte.weight"));
+    CHECK(has(held(0), "wpe.weight"));
+    CHECK_FALSE(has(held(0), "h.0.attn.c_attn.weight"));
+    CHECK(held(1).size() == 12);
+    CHECK(has(held(1), "h.0.attn.c_attn.weight"));
+    CHECK(has(held(2), "h.1.attn.c_attn.weight"));
+    CHECK(has(held(2), "wte.weight"));
+    CHECK_FALSE(has(held(2), "wpe.weight"));
+}
