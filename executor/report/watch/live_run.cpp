@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "executor/config/strict_json.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/plan/plan_file.hpp"

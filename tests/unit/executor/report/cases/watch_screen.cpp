@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/config/schedule_file.hpp"
+#include "executor/config/files/schedule_file.hpp"
 #include "executor/report/watch/full_screen.hpp"
 #include "support/catch.hpp"
 
