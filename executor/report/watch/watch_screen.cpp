@@ -291,7 +291,7 @@ std::vector<std::string> watch_screen(live_run const& run, screen_shape shape, d
         }
         if (run.fullest) {
             auto const& most = *run.fullest;
-            lines.push_back(named("memory", fmt::format("at most {} of state and activations, on rank {}; planned {}", memory_text(in_mebibytes(most.measured)),
+            lines.push_back(named("memory", fmt::format("at most {} on rank {}, planned {}: state and activations", memory_text(in_mebibytes(most.measured)),
                                                         most.rank.value, memory_text(in_mebibytes(most.planned)))));
         }
         if (run.last && run.last->energy.count > 0) {

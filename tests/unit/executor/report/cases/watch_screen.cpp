@@ -81,7 +81,7 @@ TEST_CASE("watch: a screen has the run's numbers, line by line")
           "            #######******++++++=======------:::::::......_______  3.980 to 2.000\n"
           "gradient    norm 1.25, learning rate 0.0003\n"
           "speed       4096 tokens/s, 500 ms per step\n"
-          "memory      at most 1.5 GiB of state and activations, on rank 3; planned 1.5 GiB\n"
+          "memory      at most 1.5 GiB on rank 3, planned 1.5 GiB: state and activations\n"
           "energy      100 J per step, 0.0488 J per token, 12345 J in all (emulated)\n"
           "recoveries  1, 250 ms in all; last checkpoint of step 80\n"
           "ranks       4: 2 pipelines of 2 + 3 ranks, 1f1b\n"
