@@ -50,7 +50,7 @@ int main(int argc, char** argv)
         std::ifstream records{folder + "/metrics.jsonl"};
         for (std::string line; std::getline(records, line);) {
             if (auto const at = line.find("clocks for a step"); at != line.npos) {
-                std::printf("%s\n", line.substr(at, line.rfind('"') - at).c_str());
+                std::printf("%s\n", line.substr(at, line.find('"', at) - at).c_str());
             }
         }
         std::printf("%lld steps, %s, %s\n", static_cast<long long>(result.record.steps.value), result.record.message.c_str(),
