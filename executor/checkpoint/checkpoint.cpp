@@ -38,15 +38,6 @@ auto read_within_memory(fs::path const& folder, Read read)
     }
 }
 
-tensor_shape shape_of(checkpoint_manifest const& manifest, std::string_view tensor)
-{
-    auto const found = std::find_if(manifest.tensors.begin(), manifest.tensors.end(), [&](auto const& t) { return t.name == tensor; });
-    if (found == manifest.tensors.end() || !found->is_parameter) {
-        throw exit_error{exit_code::bad_data, fmt::format("the checkpoint of step {} has no tensor '{}'", manifest.step.value, tensor)};
-    }
-    return found->shape;
-}
-
 /// The file is the one that the manifest means, its data not yet looked at.
 safetensors_file open_file(fs::path const& folder, checkpoint_file const& about, checkpoint_manifest const& manifest)
 {

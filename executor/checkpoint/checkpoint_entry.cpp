@@ -6,8 +6,18 @@
 #include <fmt/format.h>
 
 #include "kernels/digest/digest.hpp"
+#include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
+
+tensor_shape shape_of(checkpoint_manifest const& manifest, std::string_view tensor)
+{
+    auto const found = std::find_if(manifest.tensors.begin(), manifest.tensors.end(), [&](auto const& t) { return t.name == tensor; });
+    if (found == manifest.tensors.end() || !found->is_parameter) {
+        throw exit_error{exit_code::bad_data, fmt::format("the checkpoint of step {} has no tensor '{}'", manifest.step.value, tensor)};
+    }
+    return found->shape;
+}
 
 std::string_view name_of(tensor_role role)
 {

@@ -11,6 +11,9 @@
 
 namespace rheo::inline v0 {
 
+/// Of a parameter that a manifest names. @throws exit_error: it names none of that name
+tensor_shape shape_of(checkpoint_manifest const& manifest, std::string_view tensor);
+
 /// "parameter", "first_moment", "second_moment".
 std::string_view name_of(tensor_role role);
 

@@ -29,14 +29,14 @@ namespace rheo::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using json = nlohmann::ordered_json;
+using json = nlohmann::json;
 
 int threads_of(checkpoint_command_options const& options)
 {
     return options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-void print(json const& answer) { fmt::print("{}\n", answer.dump(1, ' ', false, json::error_handler_t::replace)); }
+void print(json const& answer) { fmt::print("{}\n", format_json(answer, 1)); }
 
 bool is_checkpoint(fs::path const& folder)
 {

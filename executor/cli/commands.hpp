@@ -230,9 +230,9 @@ struct tokenize_command_options {
 };
 
 struct evaluate_options {
-    std::string run;                 ///< a run folder, a checkpoint, or a folder of Hugging Face's
+    std::string run;                 ///< a run folder, a checkpoint, or a Hugging Face folder
     std::vector<std::string> files;  ///< texts, token files or questions; none: the run's validation split
-    std::string tokenizer;           ///< empty: bytes, or the one in a folder of Hugging Face's
+    std::string tokenizer;           ///< empty: bytes, or that of a Hugging Face folder
     std::string field = "text";      ///< of JSON lines
     std::int64_t window = 0;         ///< tokens; 0: the sequences of the training
     std::int64_t stride = 0;         ///< 0: the window
@@ -252,7 +252,7 @@ struct generate_options {
     int top_k = 0;
     double top_p = 1;
     std::uint64_t seed = 1;
-    bool ignore_end = false;  ///< goes on behind the token that ends a document
+    bool ignore_end = false;  ///< continues after the token that ends a document
     int batch = 16;           ///< most prompts at once
     bool no_cache = false;
     int threads = 0;  ///< 0: run.threads

@@ -45,8 +45,8 @@ state_manifest manifest_of(fs::path const& path)
     throw exit_error{exit_code::bad_data, fmt::format("--like: '{}' has neither 'manifest.json' nor '{}'", path.string(), state_file_name)};
 }
 
-/// The checkpoint of rheo that a path means; nothing when there is none.
-std::optional<checkpoint> find_checkpoint(fs::path const& path)
+/// The checkpoint of rheo that a path means, its values not verified; nothing when there is none.
+std::optional<checkpoint> opened_checkpoint(fs::path const& path)
 {
     std::error_code error;
     if (fs::exists(path / "manifest.json", error)) {
@@ -61,7 +61,7 @@ conversion read_source(convert_options const& options)
 {
     conversion request;
     request.form = options.format == "dcp" ? stored_form::distributed : stored_form::checkpoint;
-    if (auto const from = find_checkpoint(options.from)) {
+    if (auto const from = opened_checkpoint(options.from)) {
         if (!options.like.empty()) {
             throw exit_error{exit_code::usage,
                              fmt::format("--like is for checkpoints of PyTorch; '{}' says its step and config itself", from->folder().string())};

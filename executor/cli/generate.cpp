@@ -119,10 +119,10 @@ int generate_text(generate_options const& options)
 {
     auto const prompts = prompts_of(options);
     auto const part = generation_part();
-    bool const speaks = part.number == 0;
+    bool const is_reporter = part.number == 0;
     loaded_model model{options.run, model_grid::one, options.threads, part};
     for (auto const& note : model.notes()) {
-        if (speaks) {
+        if (is_reporter) {
             fmt::print(stderr, "rheo: {}\n", note);
         }
     }
@@ -138,7 +138,7 @@ int generate_text(generate_options const& options)
                         .batch = static_cast<std::size_t>(options.batch),
                         .cached = !options.no_cache});
     of.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-    if (speaks) {
+    if (is_reporter) {
         options.json ? print_json(of, coder, model, options) : print_texts(of, coder, model);
     }
     leave_generation(part);

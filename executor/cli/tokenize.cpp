@@ -91,7 +91,7 @@ int tokenize(tokenize_command_options const& options)
     if (options.paths.size() < 2) {
         throw exit_error{exit_code::usage, "tokenize needs a tokenizer and files: rheo tokenize tokenizer.json texts --out tokens.bin"};
     }
-    if (!options.out.ends_with(".bin")) {
+    if (!is_token_file(options.out)) {
         throw exit_error{exit_code::usage, fmt::format("--out {}: the name of a token file ends in .bin; rheo train takes others for texts", options.out)};
     }
     auto const started = std::chrono::steady_clock::now();

@@ -37,7 +37,7 @@ struct data_config {
     std::vector<std::string> validation{};  ///< files or folders
     double validation_fraction = 0.05;      ///< of the tokens of each source, taken from the end, where `validation` is empty
     data_order order = data_order::random;
-    int document_token = -1;  ///< ends a document, beyond which no sequence goes; -1: none does
+    int document_token = -1;  ///< ends a document; sequences stay within one. -1: they may span documents
 };
 
 struct train_config {

@@ -12,6 +12,9 @@
 
 namespace rheo::inline v0 {
 
+/// Sequences after which the mixture of sources repeats; each source has at least one of them.
+inline constexpr int sequences_of_mix = 4096;
+
 /// Sources from "WEIGHT: PATH" entries, or what is wrong with them.
 result<std::vector<weighted_path>> data_sources(std::span<std::string const> entries);
 

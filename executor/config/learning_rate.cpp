@@ -1,41 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/config/learning_rate.hpp"
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "executor/config/entry_text.hpp"
 #include "executor/config/toml_value.hpp"
 #include "rheo/units/in_quotes.hpp"
 
 namespace rheo::inline v0 {
-
-namespace {
-
-std::string_view without_spaces(std::string_view text)
-{
-    while (!text.empty() && text.front() == ' ') {
-        text.remove_prefix(1);
-    }
-    while (!text.empty() && text.back() == ' ') {
-        text.remove_suffix(1);
-    }
-    return text;
-}
-
-template <class Number>
-std::optional<Number> number_of(std::string_view text)
-{
-    text = without_spaces(text);
-    Number value{};
-    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() ? std::optional{value} : std::nullopt;
-}
-
-}  // namespace
 
 result<std::vector<rate_from>> rate_table(std::span<std::string const> entries)
 {
@@ -43,8 +19,8 @@ result<std::vector<rate_from>> rate_table(std::span<std::string const> entries)
     std::vector<rate_from> table;
     for (auto const& entry : entries) {
         auto const colon = std::min(entry.find(':'), entry.size());
-        auto const step = number_of<std::int64_t>(std::string_view{entry}.substr(0, colon));
-        auto const rate = colon < entry.size() ? number_of<double>(std::string_view{entry}.substr(colon + 1)) : std::nullopt;
+        auto const step = number_in<std::int64_t>(std::string_view{entry}.substr(0, colon));
+        auto const rate = colon < entry.size() ? number_in<double>(std::string_view{entry}.substr(colon + 1)) : std::nullopt;
         if (!step || !rate || *step < 0 || !(*rate >= 0.0 && *rate <= most_rate)) {
             return failure{fmt::format("{} is no learning rate of a step; expected STEP: RATE, both at least 0, e.g. 1000: 1e-4", in_quotes(entry))};
         }

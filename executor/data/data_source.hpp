@@ -18,10 +18,10 @@ namespace rheo::inline v0 {
 struct source_request {
     std::string name = "tokens";       ///< in the digest, which tells sources apart by it
     double validation_fraction = 0.0;  ///< from the end
-    bool trains = true;                ///< false: all of it validates
+    bool trains = true;                ///< false: all of it is for validation
     int vocabulary = 0;
     std::int64_t length = 1;           ///< tokens of a sequence
-    std::int32_t document_token = -1;  ///< ends a document; -1: documents are not told apart
+    std::int32_t document_token = -1;  ///< ends a document; -1: sequences may span documents
 };
 
 class data_source {

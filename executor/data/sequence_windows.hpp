@@ -1,8 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// The sequences of a range of tokens: of one length, anywhere in it; or, where documents are told apart, within one document each, the last one of a document
-// as long as is left of it.
+// The sequences of a range of tokens: of one length, anywhere in it; or each within one document, of which the last one may be shorter.
 
 #include <cstdint>
 #include <vector>
@@ -24,7 +23,7 @@ public:
     /// @param ends behind the last token of each document, ascending, the last one of the range among them
     sequence_windows(std::int64_t begin, std::int64_t length, std::vector<std::int64_t> ends);
 
-    /// Sequences that cover the range once, but for up to a sequence of tokens at its ends if documents are not told apart.
+    /// Sequences that cover the range once. Without documents they leave out up to a sequence of tokens at its ends.
     std::int64_t count() const { return count_; }
     /// Tokens by which all of these may be moved.
     std::int64_t slack() const { return slack_; }
@@ -34,7 +33,7 @@ public:
     token_window drawn(std::uint64_t fraction) const;
 
 private:
-    /// The document in which a running number falls; what it counts before a block of documents is known.
+    /// The document that has item `number`, which becomes its number within that. @param before items before a block  @param count items of a document
     template <class Before, class Count>
     std::size_t find(std::int64_t& number, Before before, Count count) const;
     std::int64_t begin_of(std::size_t document) const { return document == 0 ? begin_ : ends_[document - 1]; }

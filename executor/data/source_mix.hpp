@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// From which source each sequence of a training is. The numbers of sequences follow the weights as closely as whole numbers can, at every moment: each goes to
-// the source that is furthest behind. The pattern repeats after 4,096 sequences, so any place is found at once.
+// Which source each sequence of a training comes from. At every moment the sequences of each source follow the weights as closely as whole numbers can: each
+// goes to the source that is furthest behind. The pattern repeats after 4,096 sequences, so any place is computed directly.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,13 +10,14 @@
 #include <span>
 #include <vector>
 
+#include "executor/config/data_sources.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
 
 class source_mix {
 public:
-    static constexpr int cycle = 4096;
+    static constexpr int cycle = sequences_of_mix;
 
     struct place {
         int source = 0;

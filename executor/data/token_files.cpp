@@ -40,8 +40,6 @@ constexpr std::int64_t mapped_from_bytes = 1 << 20;
 
 [[noreturn]] void refuse_call(std::string const& path, int code) { refuse(fmt::format("'{}' cannot be read: {}", path, std::strerror(code))); }
 
-bool is_token_file(std::string_view path) { return path.ends_with(".bin"); }
-
 class file_handle {
 public:
     explicit file_handle(std::string const& path) : descriptor_{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}

@@ -81,7 +81,7 @@ public:
 
 private:
     tile_pool* pool_;
-    bool in_rows_;  ///< products whose rows do not mind each other
+    bool in_rows_;  ///< products with independent rows
 };
 
 extern template class stage_on<host_kernels<fp32>>;

@@ -2,10 +2,12 @@
 #include "executor/inference/choices.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "executor/config/strict_json.hpp"
+#include "executor/text/corpus/json_line.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -64,14 +66,8 @@ encoded_choice encode(text_coder& coder, std::string const& context, std::string
 std::vector<choice_question> read_choices(std::string_view text, std::string const& file)
 {
     std::vector<choice_question> all;
-    for (std::int64_t number = 1; !text.empty(); ++number) {
-        auto const end = std::min(text.find('\n'), text.size());
-        auto const line = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
-        if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
-            all.push_back(read_question(line, fmt::format("'{}', line {},", file, number)));
-        }
-    }
+    for_each_line(text, 1,
+                  [&](std::string_view line, std::int64_t number) { all.push_back(read_question(line, fmt::format("'{}', line {},", file, number))); });
     return all;
 }
 

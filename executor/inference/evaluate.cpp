@@ -10,6 +10,7 @@
 
 #include "executor/data/data.hpp"
 #include "executor/data/file_list.hpp"
+#include "executor/data/token_file_form.hpp"
 #include "executor/data/token_files.hpp"
 #include "executor/inference/window_loss.hpp"
 #include "executor/text/corpus/corpus_reader.hpp"
@@ -81,7 +82,7 @@ void add_documents(std::vector<std::string> const& paths, std::string const& fie
 bool are_token_files(std::vector<std::string> const& paths)
 {
     auto const files = list_files(paths);
-    return std::any_of(files.begin(), files.end(), [](std::string const& path) { return path.ends_with(".bin"); });
+    return std::any_of(files.begin(), files.end(), [](std::string const& path) { return is_token_file(path); });
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ private:
     void pass(std::span<sequence_run const> runs, std::span<wanted_row const> wanted, logits_receiver const& receive);
 };
 
-/// That a text of so many tokens goes beyond a context. @throws exit_error (usage) when it does
+/// Checks that a text of so many tokens fits a context. @throws exit_error (usage)
 void expect_within_context(std::int64_t tokens, std::int64_t context);
 
 }  // namespace rheo::inline v0

@@ -26,7 +26,7 @@ enum class model_grid : std::uint8_t {
 
 class loaded_model {
 public:
-    /// @param path a run folder (its newest checkpoint), a checkpoint, or a folder of Hugging Face's
+    /// @param path a run folder (its newest checkpoint), a checkpoint, or a Hugging Face folder
     /// @param threads 0: as the config says  @param part whose parameters are loaded; a part of several has a grid of one
     /// @throws exit_error naming the file
     loaded_model(std::filesystem::path const& path, model_grid grid, int threads = 0, model_part const& part = {});

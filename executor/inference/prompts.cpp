@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/inference/prompts.hpp"
 
-#include <algorithm>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -41,17 +40,9 @@ std::vector<prompt> read_prompts(std::string const& path, std::string const& fie
     auto const text = read_text_file(path);
     bool const is_json = has_json_lines(path);
     std::vector<prompt> all;
-    std::string_view rest = text;
-    for (std::int64_t number = 1; !rest.empty(); ++number) {
-        auto const end = std::min(rest.find('\n'), rest.size());
-        auto line = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        line.remove_suffix(line.ends_with('\r') ? 1 : 0);
-        if (line.find_first_not_of(" \t") == std::string_view::npos) {
-            continue;
-        }
+    for_each_line(text, 1, [&](std::string_view line, std::int64_t number) {
         all.push_back(is_json ? of_json_line(line, field, fmt::format("'{}', line {},", path, number)) : prompt{std::string{line}});
-    }
+    });
     if (all.empty()) {
         throw exit_error{exit_code::bad_data, fmt::format("'{}' has no prompt: a text per line, or JSON lines", path)};
     }

@@ -41,13 +41,13 @@ private:
     post_processor special_;
 };
 
-/// The tokenizer for a model: the one that is named, else the one in a folder of Hugging Face's, else none.
+/// The tokenizer for a model: the one that is named, else that of a Hugging Face folder, else none.
 std::string tokenizer_for(std::string const& named, std::string const& model_folder);
 
-/// That a model's tokens are not those of the coder. @throws exit_error (usage) when they cannot be
+/// Checks that a model's tokens may be those of the coder. @throws exit_error (usage) when they cannot
 void expect_same_tokens(text_coder const& coder, loaded_model const& model);
 
-/// That tokens are of the model. @param where names them in the sentence @throws exit_error (bad_data) when one is not
+/// Checks that all tokens are in the model's vocabulary. @param where names them in the sentence @throws exit_error (bad_data)
 void expect_in_vocabulary(std::span<token_id const> tokens, loaded_model const& model, std::string const& where);
 
 }  // namespace rheo::inline v0

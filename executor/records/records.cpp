@@ -113,7 +113,7 @@ struct records::impl {
         if (curves && is_reporter) {
             curves->add(object);
         }
-        gauges.add(object, is_reporter);
+        show_gauges(object);
         if (!people.empty()) {
             say(people);
         }
@@ -135,7 +135,15 @@ struct records::impl {
             say(message);
         }
         if (curves && begins) {
-            curves->begin();
+            say_error(curves->begin());
+        }
+    }
+
+    void show_gauges(json const& object) { say_error(gauges.add(object, is_reporter)); }
+    void say_error(std::string const& error)
+    {
+        if (!error.empty()) {
+            say(error);
         }
     }
 
@@ -249,7 +257,7 @@ void records::start(start_record const& record, bool reporter)
     impl_->stamp(object);
     impl_->metrics.start(object, record.step);
     impl_->become(reporter, true);
-    impl_->gauges.add(object, reporter);
+    impl_->show_gauges(object);
 }
 
 void records::set_reporter(bool reporter) { impl_->become(reporter); }

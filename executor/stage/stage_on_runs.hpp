@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// For stage_on_pass.hpp: the operations of an item of runs (sequence_run.hpp) that mind positions. Each run is computed by itself; what minds no positions
-// takes the rows of all runs at once.
+// For stage_on_pass.hpp: the operations of an item of runs (sequence_run.hpp) that depend on positions. They compute each run by itself; all others take the
+// rows of all runs at once.
 
 #include "executor/stage/stage_on.hpp"
 #include "kernels/embedding/embedding.hpp"
@@ -10,7 +10,7 @@
 
 namespace rheo::inline v0 {
 
-/// False: the operation minds no positions.
+/// False: the operation does not depend on positions.
 template <class Kernels>
 bool stage_on<Kernels>::pass::operate_on_runs(op const& o, std::size_t index)
 {

@@ -1,9 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Causal attention of neighbouring tokens of one sequence to all tokens up to each of them, whose keys and values lie in a cache: what a forward takes
-// that has computed the tokens before. Each query is computed by itself: its bits do not hang on how many queries are beside it, and so not on how a
-// sequence is cut into forwards.
+// Causal attention with a key/value cache: neighbouring tokens of one sequence attend to all tokens up to each of them. Each query is computed by itself, so
+// its bits depend neither on how many queries are beside it nor on how a sequence is cut into forwards.
 
 #include <cmath>
 #include <cstdint>

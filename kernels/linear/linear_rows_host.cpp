@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose rows do not mind each other (detail/loops/products.hpp).
+// Products with independent rows (detail/loops/products.hpp).
 #include "kernels/detail/tile_ranges.hpp"
 #include "kernels/linear/linear.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A folder of Hugging Face's as the checkpoint with which a run begins.
+// A Hugging Face folder as the checkpoint with which a run begins.
 
 #include <filesystem>
 

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A folder of Hugging Face's as the parameters of the model that it describes.
+// A Hugging Face folder as the parameters of the model that it describes.
 
 #include <filesystem>
 #include <utility>

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/checkpoint/manage/list.hpp"
 #include "executor/checkpoint/manage/verify.hpp"
@@ -73,7 +74,7 @@ pruning prune_checkpoints(fs::path const& run_folder, int keep, bool leftovers, 
     if (removed.empty()) {
         return done;
     }
-    auto const folder = run_folder / fmt::format("step-{}", newest.value);
+    auto const folder = checkpoint_folder(run_folder, newest);
     if (auto const bad = verify_checkpoint(folder, threads).found; !bad.empty()) {
         throw exit_error{exit_code::bad_data, fmt::format("nothing is removed: '{}', the newest, has bad bytes from {} to {} of '{}' ({})", folder.string(),
                                                           bad.front().begin, bad.front().end, bad.front().file.filename().string(), bad.front().what)};

@@ -29,11 +29,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t piece_elements = 1 << 20;
 constexpr std::int64_t element_size = sizeof(float);
 
-tensor_shape shape_of(checkpoint_manifest const& manifest, std::string const& tensor)
-{
-    return std::find_if(manifest.tensors.begin(), manifest.tensors.end(), [&](auto const& t) { return t.name == tensor; })->shape;  // parse_manifest found it
-}
-
 /// A stretch of a file with a digest of its own.
 struct stretch {
     std::size_t file;

@@ -27,7 +27,8 @@ struct verified_checkpoint {
     std::vector<bad_bytes> found{};  ///< by file, in the order of the manifest, then by place; empty: all is right
 };
 
-/// Reads all files that a checkpoint's manifest names. The least that is told apart is a box of a tensor in one role, since that is what has a digest.
+/// Reads all files that a checkpoint's manifest names. A bad byte is located as finely as digests are kept: to a box of a tensor
+/// in one role.
 /// Cost: one reading; each thread has at most 4 MiB or a row of a tensor in memory @throws exit_error: the manifest cannot be read
 verified_checkpoint verify_checkpoint(std::filesystem::path const& folder, int threads = 1);
 

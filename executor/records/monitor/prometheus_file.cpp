@@ -2,7 +2,6 @@
 #include "executor/records/monitor/prometheus_file.hpp"
 
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <utility>
 
@@ -175,16 +174,16 @@ std::string run_gauges::text() const
     return result;
 }
 
-void prometheus_file::add(json const& record, bool writes)
+std::string prometheus_file::add(json const& record, bool writes)
 {
     if (path_.empty()) {
-        return;
+        return {};
     }
     gauges_.add(record);
     auto const now = std::chrono::steady_clock::now();
     bool const is_step = record.value("kind", "") == "step";
     if (!writes || (is_step && now - written_ < std::chrono::seconds{1})) {
-        return;
+        return {};
     }
     written_ = now;
     try {
@@ -192,9 +191,10 @@ void prometheus_file::add(json const& record, bool writes)
         failed_ = false;
     } catch (exit_error const& error) {  // a training does not end for it
         if (!std::exchange(failed_, true)) {
-            fmt::print(stderr, "rheo: {}; training continues without it\n", error.what());
+            return fmt::format("{}; training continues without it", error.what());
         }
     }
+    return {};
 }
 
 }  // namespace rheo::inline v0

@@ -38,13 +38,14 @@ private:
     std::map<std::string, double, std::less<>> values_;  ///< by name; none: not known yet
 };
 
-/// The file; empty name: none. What cannot be written is reported once, and tried again with the next record.
+/// The file; empty name: none. What cannot be written is tried again with the next record.
 class prometheus_file {
 public:
     prometheus_file(std::string path, std::string run, std::int64_t steps) : path_{std::move(path)}, gauges_{std::move(run), steps} {}
 
     /// @param writes whether this rank replaces the file. After a step it does so at most once a second
-    void add(nlohmann::json const& record, bool writes);
+    /// @returns why it could not be written, the first time; else empty
+    std::string add(nlohmann::json const& record, bool writes);
 
 private:
     std::string path_;

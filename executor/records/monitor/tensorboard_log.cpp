@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <sstream>
@@ -114,7 +113,7 @@ std::optional<record_points> points_of(json const& record)
     return result;
 }
 
-void tensorboard_log::begin()
+std::string tensorboard_log::begin()
 {
     auto const before = newest_file(folder_);
     auto const points = recorded_points(folder_, !before);
@@ -127,8 +126,7 @@ void tensorboard_log::begin()
             file_.append(version_event(now()));
         }
     } catch (exit_error const& error) {  // a training does not end for it
-        fmt::print(stderr, "rheo: {}; there are no curves for TensorBoard\n", error.what());
-        return;
+        return fmt::format("{}; there are no curves for TensorBoard", error.what());
     }
     if (before) {
         file_.append(session_start_event(now(), points.empty() ? 0 : points.front().step));
@@ -136,6 +134,7 @@ void tensorboard_log::begin()
     for (auto const& p : points) {
         file_.append(scalars_event(p.unix_time, p.step, p.points));
     }
+    return {};
 }
 
 void tensorboard_log::add(json const& record)

@@ -33,8 +33,9 @@ public:
     /// @param folder the run folder
     explicit tensorboard_log(std::string folder) : folder_{std::move(folder)} {}
 
-    /// This rank writes from now on, or the job went back to a state: metrics.jsonl has all records so far. What cannot be written is reported once and given up
-    void begin();
+    /// This rank writes from now on, or the job went back to a state: metrics.jsonl has all records so far.
+    /// @returns why there are no curves from here on; else empty
+    std::string begin();
     void stop() { file_ = appended_file{}; }
 
     /// Writes the points of a record that metrics.jsonl has got since begin().

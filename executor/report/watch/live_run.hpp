@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A run as its folder shows it while it goes on, read again and again: only files, so any host that sees the folder can follow a job. Files may be in the
-// making, lines torn, the run resumed or gone back to a checkpoint, or not there yet; what cannot be read stays as it was.
+// A running job as its folder shows it, polled: it reads files only, so any host that sees the folder can follow a job. Files may be half written, lines torn,
+// the run resumed, rolled back to a checkpoint, or not there yet; what cannot be read stays as it was.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace rheo::inline v0 {
 
-/// Something that people are told of: a recovery, a checkpoint, a validation loss, a note.
+/// News of a run: a recovery, a checkpoint, a validation loss, a note.
 struct live_event {
     double unix_time = 0;  ///< 0: not known
     std::string text;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/text/corpus/json_line.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -30,16 +28,10 @@ bool has_json_lines(std::string_view path)
 
 void for_each_text(json_lines const& lines, std::string const& field, std::function<void(std::string, std::string const&)> const& each)
 {
-    std::string_view rest = lines.text;
-    for (auto number = lines.first; !rest.empty(); ++number) {
-        auto const end = std::min(rest.find('\n'), rest.size());
-        auto const line = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
-            auto const where = fmt::format("'{}', line {},", *lines.path, number);
-            each(text_of_json_line(line, field, where), where);
-        }
-    }
+    for_each_line(lines.text, lines.first, [&](std::string_view line, std::int64_t number) {
+        auto const where = fmt::format("'{}', line {},", *lines.path, number);
+        each(text_of_json_line(line, field, where), where);
+    });
 }
 
 std::string text_of_json_line(std::string_view line, std::string const& field, std::string const& where)

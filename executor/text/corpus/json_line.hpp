@@ -3,6 +3,7 @@
 
 // JSON lines: a document per line, an object with its text under a field.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,21 @@ namespace rheo::inline v0 {
 
 /// Whether a file of this name holds JSON lines: .jsonl, .ndjson or .json, packed or not.
 bool has_json_lines(std::string_view path);
+
+/// Calls each(line, its number) for all lines that are not blank, without their ends. @param first number of the first line
+template <class Each>
+void for_each_line(std::string_view text, std::int64_t first, Each each)
+{
+    for (auto number = first; !text.empty(); ++number) {
+        auto const end = std::min(text.find('\n'), text.size());
+        auto line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        line.remove_suffix(line.ends_with('\r') ? 1 : 0);
+        if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+            each(line, number);
+        }
+    }
+}
 
 /// Whole lines of a file.
 struct json_lines {

@@ -122,7 +122,7 @@ std::vector<std::string> token_file_writer::finish()
 {
     end_file();
     std::vector<std::string> names;
-    auto const stem = path_.ends_with(".bin") ? path_.substr(0, path_.size() - 4) : path_;
+    auto const stem = is_token_file(path_) ? path_.substr(0, path_.size() - 4) : path_;
     for (std::size_t i = 0; i < temporary_.size(); ++i) {
         names.push_back(temporary_.size() == 1 ? path_ : fmt::format("{}.{:05}.bin", stem, i));
         if (::rename(temporary_[i].c_str(), names.back().c_str()) != 0) {

@@ -23,7 +23,7 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// Which rank would hold more than the memory limit; empty when none does. @param optimizer_share the part that a rank keeps of what optimizer shards divide of its layers
+/// Which rank would hold more than the memory limit; empty when none does. @param optimizer_share that a rank keeps of what optimizer shards divide
 template <class OnlyWhenCalled = void>
 std::string memory_error(plan const& p, model_description const& model, planning_request const& request, int ranks, double optimizer_share = 1.0)
 {

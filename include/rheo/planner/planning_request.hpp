@@ -58,8 +58,8 @@ constexpr optimizer_shards optimizer_shards_of(planning_request const& request)
     return request.shard_optimizer ? optimizer_shards{request.failures + 1, request.node_size} : optimizer_shards{};
 }
 
-/// The part of what optimizer shards divide of its layers that a rank is planned to keep: that in which f of the pipelines that the request names are lost.
-/// Where it names none, all may be lost but f + 1, whose ranks keep all.
+/// Of what optimizer shards divide of a rank's layers, the share that it is planned to keep: as after the loss of f of the requested pipelines. If the request
+/// names none, all but f + 1 may be lost, whose ranks keep all.
 constexpr double optimizer_share(planning_request const& request)
 {
     auto const copies = optimizer_shards_of(request).copies;

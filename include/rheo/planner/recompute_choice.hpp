@@ -22,7 +22,7 @@ namespace rheo::inline v0 {
 
 namespace detail {
 
-/// What each rank of a group at least leaves to others of what optimizer shards divide of its layers.
+/// Of what optimizer shards divide, the least that a rank of the group leaves to others.
 template <class OnlyWhenCalled = void>
 bytes least_unkept(plan const& p, model_description const& model, planning_request const& request, std::vector<rank_id> const& group)
 {

@@ -24,7 +24,7 @@ namespace rheo::inline v0 {
 enum class tensor_role : std::uint8_t { parameter, first_moment, second_moment, accumulator };
 
 /// Which roles of a tensor are committed state of its layers' holders. Where not all holders of a parameter keep its moments (plan/optimizer_shards.hpp) these
-/// are a tensor of their own. Where stages read a copy (dtype_policy::stores_apart), the parameter as the optimizer has it is with them, and all holders have
+/// are a tensor of their own. Where stages read a copy (dtype_policy::stores_apart), the optimizer's parameter is kept with its moments, and all holders have
 /// the copy.
 enum class committed_roles : std::uint8_t { all, parameter, moments, copy, optimizer };
 

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Products whose rows have the same bits whatever rows are beside them: each element is summed in an order of its own, by no blocks that hang on the
-// number of rows. Weights are read once for four rows, so few rows take the time that reading the weights takes.
+// Products whose rows have the same bits whatever rows are beside them: the order in which an element is summed does not depend on the number of rows.
+// Weights are read once for four rows, so few rows take the time that reading the weights takes.
 
 #include "kernels/detail/loops/lanes.hpp"
 

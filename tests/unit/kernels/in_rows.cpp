@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and attention whose rows do not mind each other: a row has the bits that it has alone, and those of the definition within rounding.
+// Products and attention with independent rows: a row has the bits that it has alone, and those of the definition within rounding.
 #include <utility>
 
 #include "kernels/attention/cached_attention.hpp"

@@ -90,7 +90,7 @@ TEST_CASE("incremental_model: logits are a training's within rounding")
     }
 }
 
-TEST_CASE("incremental_model: sequences do not mind each other")
+TEST_CASE("incremental_model: sequences are independent")
 {
     for (auto const& [name, config] : families()) {
         CAPTURE(name);
