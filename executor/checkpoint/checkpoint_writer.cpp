@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -12,11 +11,10 @@
 #include <optional>
 #include <set>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "executor/checkpoint/checkpoint_publish.hpp"
-#include "executor/os/background_thread.hpp"
+#include "executor/os/job_thread.hpp"
 #include "rheo/units/expects.hpp"
 
 namespace rheo::inline v0 {
@@ -42,8 +40,8 @@ std::vector<rank_id> deal_writing(collection const& state, std::vector<std::vect
             continue;
         }
         expects(!holders[t].empty(), "every parameter has a holder");
-        auto const least =
-            *std::min_element(holders[t].begin(), holders[t].end(), [&](rank_id a, rank_id b) { return std::pair{load_of(a), a} < std::pair{load_of(b), b}; });
+        auto const has_less = [&](rank_id a, rank_id b) { return std::pair{load_of(a), a} < std::pair{load_of(b), b}; };
+        auto const least = *std::min_element(holders[t].begin(), holders[t].end(), has_less);
         load_of(least) += elements(state.tensors[t].shape);
         writers[t] = least;
     }
@@ -136,43 +134,12 @@ struct checkpoint_writer::impl {
     std::function<void(checkpoint_point)> at;
 
     mutable std::mutex mutex;
-    std::condition_variable changed{};
-    std::deque<std::function<void()>> jobs{};
-    bool busy = false;
-    bool quit = false;
+    std::condition_variable changed{};  ///< the state
     writer_state state = writer_state::idle;
     std::uint64_t epoch = 0;  ///< of the part at hand; another one: it was abandoned
     std::string message{};
     writing_record written{};
-    step_id step{};  ///< of the part at hand, and its place
-    generation_id generation{};
-    rank_id rank{};
-    std::thread thread{};
-
-    void run()
-    {
-        std::unique_lock lock{mutex};
-        for (;;) {
-            changed.wait(lock, [this] { return quit || !jobs.empty(); });
-            if (jobs.empty()) {
-                return;
-            }
-            auto const job = std::move(jobs.front());
-            jobs.pop_front();
-            busy = true;
-            lock.unlock();
-            job();
-            lock.lock();
-            busy = false;
-            changed.notify_all();
-        }
-    }
-
-    void add(std::function<void()> job)  // with the mutex held
-    {
-        jobs.push_back(std::move(job));
-        changed.notify_all();
-    }
+    part_place place{};  ///< of the part at hand
 
     bool is_at(std::uint64_t which) const
     {
@@ -180,18 +147,18 @@ struct checkpoint_writer::impl {
         return epoch == which;
     }
 
-    void write(checkpoint_part const& part, std::uint64_t which)
+    void write(part_place const& part, std::function<bytes(part_progress const&)> const& put, std::uint64_t which)
     {
         auto const began = std::chrono::steady_clock::now();
         std::string failure;
         bytes size{0};
         bool forgotten = false;
         try {
-            size = write_part(run_folder, part, at, [&] {
-                if (!is_at(which)) {
-                    throw abandoned{};
-                }
-            });
+            size = put({at, [&] {
+                            if (!is_at(which)) {
+                                throw abandoned{};
+                            }
+                        }});
         } catch (abandoned const&) {
             forgotten = true;
         } catch (std::exception const& error) {
@@ -208,7 +175,7 @@ struct checkpoint_writer::impl {
             }
         }
         if (forgotten || !failure.empty()) {
-            remove_part(run_folder, part.rank, part.step, part.generation);
+            remove_part(part.folder, part.rank);
         }
     }
 
@@ -228,28 +195,28 @@ struct checkpoint_writer::impl {
         message = failure;
         changed.notify_all();
     }
+
+    job_thread thread{};  ///< the last member: its jobs use the others
 };
 
 checkpoint_writer::checkpoint_writer(std::filesystem::path run_folder, std::function<void(checkpoint_point)> at) : impl_{std::make_unique<impl>()}
 {
     impl_->run_folder = std::move(run_folder);
     impl_->at = at ? std::move(at) : [](checkpoint_point) {};
-    // With signals blocked a write beyond a size limit fails with a reason instead of ending the process.
-    impl_->thread = background_thread([this] { impl_->run(); });
+    // On a thread that takes no signals a write beyond a size limit fails with a reason instead of ending the process.
 }
 
-checkpoint_writer::~checkpoint_writer()
-{
-    abandon();
-    {
-        std::lock_guard const lock{impl_->mutex};
-        impl_->quit = true;
-        impl_->changed.notify_all();
-    }
-    impl_->thread.join();
-}
+checkpoint_writer::~checkpoint_writer() { abandon(); }
 
 void checkpoint_writer::begin(checkpoint_part part)
+{
+    part_place place{unfinished_folder(impl_->run_folder, part.step, part.generation), part.rank, part.step};
+    auto const folder = place.folder;
+    begin(std::move(place),
+          [folder, shared = std::make_shared<checkpoint_part const>(std::move(part))](part_progress const& on) { return write_part(folder, *shared, on); });
+}
+
+void checkpoint_writer::begin(part_place place, std::function<bytes(part_progress const&)> write)
 {
     std::unique_lock lock{impl_->mutex};
     auto& i = *impl_;
@@ -257,10 +224,8 @@ void checkpoint_writer::begin(checkpoint_part part)
     expects(i.state != writer_state::writing && i.state != writer_state::ready, "a part of a checkpoint is begun when no other one is at hand");
     i.state = writer_state::writing;
     i.message.clear();
-    i.step = part.step;
-    i.generation = part.generation;
-    i.rank = part.rank;
-    i.add([&i, shared = std::make_shared<checkpoint_part const>(std::move(part)), which = ++i.epoch] { i.write(*shared, which); });
+    i.place = place;
+    i.thread.add([&i, place = std::move(place), write = std::move(write), which = ++i.epoch] { i.write(place, write, which); });
 }
 
 writer_state checkpoint_writer::state() const
@@ -288,7 +253,7 @@ void checkpoint_writer::publish(checkpoint_publication publication)
     expects(i.state != writer_state::writing && i.state != writer_state::publishing, "a checkpoint is published when its parts are ready, once");
     i.state = writer_state::publishing;
     i.message.clear();
-    i.add([&i, shared = std::make_shared<checkpoint_publication const>(std::move(publication))] { i.publish(*shared); });
+    i.thread.add([&i, shared = std::make_shared<checkpoint_publication const>(std::move(publication))] { i.publish(*shared); });
 }
 
 void checkpoint_writer::hand_over()
@@ -303,7 +268,7 @@ void checkpoint_writer::abandon()
     std::lock_guard const lock{impl_->mutex};
     auto& i = *impl_;
     if (i.state == writer_state::ready) {
-        i.add([&i, rank = i.rank, step = i.step, generation = i.generation] { remove_part(i.run_folder, rank, step, generation); });
+        i.thread.add([place = i.place] { remove_part(place.folder, place.rank); });
     }
     if (i.state != writer_state::publishing) {
         ++i.epoch;
@@ -313,9 +278,8 @@ void checkpoint_writer::abandon()
 
 writer_state checkpoint_writer::wait()
 {
-    std::unique_lock lock{impl_->mutex};
-    impl_->changed.wait(lock, [this] { return impl_->jobs.empty() && !impl_->busy; });
-    return impl_->state;
+    impl_->thread.wait();
+    return state();
 }
 
 }  // namespace rheo::inline v0

@@ -90,6 +90,15 @@ struct writing_record {
     seconds duration;  ///< of writing and syncing, beside the training
 };
 
+struct part_progress;
+
+/// Where a rank's part of a checkpoint is written.
+struct part_place {
+    std::filesystem::path folder;
+    rank_id rank;
+    step_id step;
+};
+
 class checkpoint_writer {
 public:
     /// @param at called at every named moment, in the writing thread
@@ -101,6 +110,8 @@ public:
     /// Starts to write; returns at once, unless an earlier checkpoint is just being published: then when that is done.
     /// @pre state() is neither writing nor ready
     void begin(checkpoint_part part);
+    /// The same of a part that comes from elsewhere, or goes elsewhere. @param write puts it there: called in the writing thread; may throw exit_error
+    void begin(part_place place, std::function<bytes(part_progress const&)> write);
     writer_state state() const;
     std::string message() const;     ///< why it failed, with the file's name; empty unless failed
     writing_record written() const;  ///< of the last part that became ready

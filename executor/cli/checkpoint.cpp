@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "executor/checkpoint/checkpoint.hpp"
@@ -110,8 +112,18 @@ int list(checkpoint_command_options const& options)
                    : opens && is_newest(one)                ? "  resumes here"
                                                             : "");
     }
+    json local_rows = json::array();
+    for (auto const& one : list_local_checkpoints(options.from)) {
+        std::vector<std::int32_t> ranks;
+        std::transform(one.parts.begin(), one.parts.end(), std::back_inserter(ranks), [](rank_id rank) { return rank.value; });
+        local_rows.push_back({{"folder", one.folder.string()}, {"step", one.step.value}, {"parts_of_ranks", ranks}, {"bytes", one.size.count}});
+        if (!options.json) {
+            fmt::print("step-{:<13}  {:>12}  node-local: part{} of rank{} {} in {}\n", one.step.value, size_text(one.size), ranks.size() == 1 ? "" : "s",
+                       ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "), one.folder.string());
+        }
+    }
     if (options.json) {
-        print({{"schema", 1}, {"checkpoints", rows}});
+        print({{"schema", 1}, {"checkpoints", rows}, {"node_local", local_rows}});
     } else {
         fmt::print("{}: {} checkpoint{}, {}\n", options.from, all.size(), all.size() == 1 ? "" : "s", size_text(sum));
     }

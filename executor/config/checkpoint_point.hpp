@@ -21,9 +21,15 @@ enum class checkpoint_point : std::uint8_t {
     renamed,    ///< the folder has its name, the run folder is not synced
     published,  ///< it is synced, older checkpoints are still there
     removing,   ///< an older one was renamed, its files are still there
+    // of the levels before it, with checkpoint.local
+    local_torn,    ///< half of the part is in the node-local folder
+    local,         ///< the part is on the node's disk
+    replica_torn,  ///< half of another node's part has arrived
+    replica,       ///< it is on this node's disk
 };
 
-inline constexpr std::string_view checkpoint_point_names[] = {"folder", "weights_torn",  "weights",  "state_torn", "state",     "part_torn",
-                                                              "part",   "manifest_torn", "manifest", "renamed",    "published", "removing"};
+inline constexpr std::string_view checkpoint_point_names[] = {"folder",     "weights_torn",  "weights",      "state_torn", "state",     "part_torn",
+                                                              "part",       "manifest_torn", "manifest",     "renamed",    "published", "removing",
+                                                              "local_torn", "local",         "replica_torn", "replica"};
 
 }  // namespace rheo::inline v0

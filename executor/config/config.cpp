@@ -152,6 +152,21 @@ std::optional<invalid_key> check_device(run_config const& config)
 
 }  // namespace
 
+std::optional<invalid_key> check_checkpoint(run_config const& config)
+{
+    auto const& c = config.checkpoint;
+    if (c.local.empty() && (c.replicas > 0 || c.publish_every > 1)) {
+        auto const* const key = c.replicas > 0 ? "checkpoint.replicas" : "checkpoint.publish_every";
+        return invalid_key{key, fmt::format("{} = {} needs checkpoint.local, a folder of each node's own that gets checkpoints first", key,
+                                            c.replicas > 0 ? c.replicas : c.publish_every)};
+    }
+    if (!c.local.empty() && c.local.front() != '/') {
+        return invalid_key{"checkpoint.local",
+                           fmt::format("checkpoint.local = \"{}\" must be an absolute path: ranks may have other working folders", c.local)};
+    }
+    return std::nullopt;
+}
+
 std::optional<invalid_key> check(run_config const& config)
 {
     if (auto fault = check_limits(config, false)) {
@@ -201,6 +216,9 @@ std::optional<invalid_key> check(run_config const& config)
         return fault;
     }
     if (auto fault = check_power(config)) {
+        return fault;
+    }
+    if (auto fault = check_checkpoint(config)) {
         return fault;
     }
     if (auto error = error_of_data(config.data); !error.empty()) {
@@ -331,6 +349,12 @@ std::optional<invalid_key> check_ranks(run_config const& config, int ranks)
     if (spares >= ranks) {
         return invalid_key{"plan.spares",
                            fmt::format("plan.spares = {} leaves none of the {} ranks that {} started a place", spares, ranks, ranks == 1 ? "is" : "are")};
+    }
+    auto const size = config.plan.node_size;
+    if (auto const nodes = (ranks + size - 1) / size; config.checkpoint.replicas > 0 && config.checkpoint.replicas >= nodes) {
+        return invalid_key{"checkpoint.replicas",
+                           fmt::format("checkpoint.replicas = {} needs {} nodes, but {} rank{} with plan.node_size = {} {} on {}", config.checkpoint.replicas,
+                                       config.checkpoint.replicas + 1, ranks, ranks == 1 ? "" : "s", size, ranks == 1 ? "is" : "are", nodes)};
     }
     return std::nullopt;
 }

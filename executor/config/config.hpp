@@ -115,6 +115,9 @@ struct checkpoint_config {
     seconds interval = minutes(30);  ///< checkpoint.every_minutes; 0: not by time
     int keep_last = 2;               ///< older ones are removed; 0: all are kept
     bool at_end = true;              ///< also of the last state
+    std::string local{};    ///< a folder of each node's own, where parts are safe before they are published; {node} in it is the node's number. Empty: none
+    int replicas = 0;       ///< further nodes that keep each part in their local folder
+    int publish_every = 1;  ///< with a local folder: every so many checkpoints one goes on to the run folder
 };
 
 /// Most tokens that a vocabulary may have.

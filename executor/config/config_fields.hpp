@@ -177,6 +177,11 @@ void for_each_field(Config& c, Visit&& visit)
     visit("checkpoint.every_minutes", in_key_minutes(c.checkpoint.interval), at_least(0), "Minutes between checkpoints. 0 = not by time.");
     visit("checkpoint.keep_last", c.checkpoint.keep_last, between(0, 1 << 20), "Checkpoints to keep. 0 = all.");
     visit("checkpoint.at_end", c.checkpoint.at_end, field_limits{}, "Write a checkpoint of the last state.");
+    visit("checkpoint.local", c.checkpoint.local, field_limits{},
+          "Folder of each node's own (NVMe, /dev/shm) that gets checkpoints first. {node} = number of the node. Empty = none.");
+    visit("checkpoint.replicas", c.checkpoint.replicas, between(0, 1 << 10), "Other nodes that keep a copy in their local folder.");
+    visit("checkpoint.publish_every", c.checkpoint.publish_every, between(1, 1 << 20),
+          "With a local folder: of so many checkpoints one goes to the run folder, too.");
 
     visit("power.device", c.power.device, field_limits{}, "Device whose clock is set and whose energy is read. auto = nvml if there is one, else cpu.");
     visit("power.clock_profile", c.power.clock_profile, field_limits{}, "CSV with time and energy of each layer at each clock. Empty = clocks are left alone.");

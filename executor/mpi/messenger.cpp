@@ -147,6 +147,9 @@ void messenger::pause(polling& pace)
     ++work_.polls;
     if (pace.pause()) {
         look_for_losses();
+        if (idle_work_) {
+            idle_work_();
+        }
     }
 }
 

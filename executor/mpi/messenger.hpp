@@ -14,8 +14,10 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "executor/mpi/generation.hpp"
@@ -24,7 +26,7 @@
 
 namespace rheo::inline v0::mpi {
 
-enum class channel : std::uint8_t { activation, gradient, reduce_sums, reduce_values, scalars, control, copy, move, shards, parameters };
+enum class channel : std::uint8_t { activation, gradient, reduce_sums, reduce_values, scalars, control, copy, move, shards, parameters, replica };
 
 class messenger {
 public:
@@ -37,6 +39,9 @@ public:
     messenger(messenger const&) = delete;
     messenger& operator=(messenger const&) = delete;
 
+    /// Called now and then while a wait polls: for what goes on beside it. May throw peer_lost; must not wait.
+    void set_idle_work(std::function<void()> idle_work) { idle_work_ = std::move(idle_work); }
+
     /// Who works long between two messages says here that it continues.
     void beat() noexcept
     {
@@ -46,7 +51,7 @@ public:
     }
 
     /// Begins a section: messages sent in it match only receives of the same section. Between two settled votes there are
-    /// at most two, and no message outlives a settled vote, so four numbers tell them apart.
+    /// at most two, and no message outlives a settled vote, so four numbers tell them apart. Messages of the channel `replica` belong to no section.
     void begin_section() { section_ = (section_ + 1) % sections; }
 
     /// The largest item that a message can name: MPIs differ in the bits of their tags, the standard asks for 15 only.
@@ -127,7 +132,7 @@ public:
     generation const& members() const { return *generation_; }
 
 private:
-    static constexpr int channels = 10;
+    static constexpr int channels = 11;
     static constexpr int sections = 4;
 
     struct pending {
@@ -138,7 +143,8 @@ private:
     int tag_of(channel kind, int item) const
     {
         expects(item >= 0 && item <= largest_item_, "a message's item number is larger than the tags of this MPI can hold");
-        return (item * sections + section_) * channels + static_cast<int>(kind);
+        auto const section = kind == channel::replica ? 0 : section_;
+        return (item * sections + section) * channels + static_cast<int>(kind);
     }
 
     ticket start_send(rank_id to, int tag, void const* data, std::size_t size, bool synchronous = false);
@@ -160,6 +166,7 @@ private:
     std::vector<std::size_t> done_;
     std::chrono::steady_clock::duration waited_{};
     work work_{};
+    std::function<void()> idle_work_{};
     int section_ = 0;
     int largest_item_ = largest_item();
 };

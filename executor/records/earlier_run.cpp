@@ -162,7 +162,7 @@ fs::path set_run_aside(fs::path const& folder)
     if (names.empty()) {
         return {};
     }
-    for (auto const* name : {"report.html", "trace", "ranks", "plan.json", "command", "config.toml"}) {
+    for (auto const* name : {"report.html", "trace", "ranks", "plan.json", "command", "config.toml", "run-id"}) {
         if (fs::exists(folder / name, error)) {
             names.emplace_back(name);
         }

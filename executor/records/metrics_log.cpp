@@ -39,6 +39,9 @@ std::string key_of(Json const& record)
     if (kind == "evaluation" || kind == "checkpoint") {
         return fmt::format("{} {}", kind, number("step"));
     }
+    if (kind == "safe") {
+        return fmt::format("{} {} {}", kind, number("step"), record.value("level", std::string{}));
+    }
     if (kind == "start") {
         return fmt::format("{} {}", kind, number("generation"));
     }

@@ -312,6 +312,7 @@ void records::in_force(plan const& p, generation_id since)
 void records::note(std::string_view message) { impl_->write({{"kind", "note"}, {"message", message}}, std::string{message}); }
 
 void records::checkpoint(checkpoint_record const& record) { impl_->write(to_json(record), checkpoint_line(record)); }
+void records::safe(level_record const& record) { impl_->write(to_json(record), level_line(record)); }
 
 void records::alone(std::string_view message)
 {

@@ -9,7 +9,7 @@
 //   ranks/<r>.json         process id and host of each rank; its memory since its first step with a plan, and its peak when it has ended in order
 //   plan.json, command     the plan that it began with; where no loss is survived, the line that continues
 //   plan-<g>.json          the plan since generation g
-//   metrics.jsonl          one object per line, each with its time and the committed steps; "kind": start, step, redo, evaluation, recovery, checkpoint, note, end; undone: a step, redo or
+//   metrics.jsonl          one object per line, each with its time and the committed steps; "kind": start, step, redo, evaluation, recovery, safe, checkpoint, note, end; undone: a step, redo or
 //                          evaluation ("was") that a later start went back behind. So each step is there once, each end belongs to the start before it
 //   events.out.tfevents.*  run.tensorboard: curves (monitor/tensorboard_log.hpp)
 //   trace/rank-<r>.jsonl   each rank's events; ends in a torn line when the rank was killed
@@ -108,6 +108,22 @@ struct checkpoint_record {
     seconds duration;  ///< from the copy of the state to the end of the step in which all knew, beside the training
 };
 
+/// A checkpoint that is safe in more and more places before it is published.
+enum class safety_level : std::uint8_t {
+    local,       ///< every part is on the disk of a node
+    replicated,  ///< and, as a copy, on those of others
+};
+
+inline constexpr std::string_view safety_level_names[] = {"local", "replicated"};
+
+struct level_record {
+    step_id step;  ///< steps committed
+    safety_level level = safety_level::local;
+    bytes size;        ///< of all its tensors
+    seconds duration;  ///< as in checkpoint_record
+    int copies = 0;    ///< of each part on other nodes
+};
+
 struct final_record {
     int exit_code = 0;
     std::string message{};                    ///< why it ended
@@ -153,6 +169,7 @@ public:
     void recovery(recovery_record const& record);
     void in_force(plan const& p, generation_id since);  ///< reporter: plan-<since>.json
     void checkpoint(checkpoint_record const& record);
+    void safe(level_record const& record);
     void note(std::string_view message);       ///< one line for people, also kept in the folder; the same on all ranks, or on the reporter alone
     void alone(std::string_view message);      ///< a note that only this rank has; a rank that is not the reporter prints it as an error
     void memory(memory_record const& record);  ///< kept in this rank's file from the end of its first step with a plan on

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/records/report.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -162,6 +164,20 @@ checkpoint_record checkpoint_of(nlohmann::json const& object)
     return {{integer_member(object, "step", {})}, {integer_member(object, "bytes", {})}, {number_of(object, "duration_s")}};
 }
 
+level_record level_of(nlohmann::json const& object)
+{
+    auto const level = text_member(object, "level");
+    auto const found = std::find(std::begin(safety_level_names), std::end(safety_level_names), level);
+    if (found == std::end(safety_level_names)) {
+        throw json_error{fmt::format("has the level '{}': expected {}", level, fmt::join(safety_level_names, " or "))};
+    }
+    return {.step = {integer_member(object, "step", {})},
+            .level = static_cast<safety_level>(found - std::begin(safety_level_names)),
+            .size = {integer_member(object, "bytes", {})},
+            .duration = {number_of(object, "duration_s")},
+            .copies = static_cast<int>(integer_member(object, "copies", {0, INT32_MAX}))};
+}
+
 step_record step_of(nlohmann::json const& object)
 {
     auto const small = [&](char const* key) { return static_cast<int>(integer_member(object, key, {0, INT32_MAX})); };
@@ -290,6 +306,12 @@ json to_json(checkpoint_record const& r)
             {"bytes_per_s", static_cast<double>(r.size.count) / r.duration.count}};
 }
 
+json to_json(level_record const& r)
+{
+    return {{"kind", "safe"},     {"step", r.step.value},  {"level", safety_level_names[static_cast<std::size_t>(r.level)]},
+            {"copies", r.copies}, {"bytes", r.size.count}, {"duration_s", r.duration.count}};
+}
+
 json to_json(final_record const& r, std::span<recovery_record const> recoveries)
 {
     json object{{"kind", "end"}, {"exit_code", r.exit_code}, {"message", r.message}, {"steps", r.steps.value}};
@@ -334,6 +356,14 @@ std::string checkpoint_line(checkpoint_record const& r)
 {
     auto const size = in_mebibytes(r.size);
     return fmt::format("checkpoint of step {}: {:.1f} MiB in {:.0f} ms ({:.0f} MiB/s)", r.step.value, size, in_milliseconds(r.duration),
+                       size / r.duration.count);
+}
+
+std::string level_line(level_record const& r)
+{
+    auto const size = in_mebibytes(r.size);
+    auto const where = r.level == safety_level::local ? std::string{"node-local storage"} : fmt::format("{} more node{}", r.copies, plural(r.copies));
+    return fmt::format("step {} is safe on {}: {:.1f} MiB in {:.0f} ms ({:.0f} MiB/s)", r.step.value, where, size, in_milliseconds(r.duration),
                        size / r.duration.count);
 }
 

@@ -18,6 +18,7 @@ nlohmann::ordered_json to_json(step_record const& record);
 nlohmann::ordered_json to_json(evaluation_record const& record);
 nlohmann::ordered_json to_json(recovery_record const& record);
 nlohmann::ordered_json to_json(checkpoint_record const& record);
+nlohmann::ordered_json to_json(level_record const& record);
 nlohmann::ordered_json to_json(final_record const& record, std::span<recovery_record const> recoveries);
 
 /// The same read back, with what is known: numbers that are null were not finite, members that are missing were not known. @throws json_error
@@ -25,6 +26,7 @@ ended_run ended_run_of(nlohmann::json const& report);
 
 recovery_record recovery_of(nlohmann::json const& recovery);
 checkpoint_record checkpoint_of(nlohmann::json const& checkpoint);
+level_record level_of(nlohmann::json const& safe);
 /// Of a step, or of an attempt that was redone. Its number of all steps is not among its members.
 step_record step_of(nlohmann::json const& step);
 
@@ -39,6 +41,8 @@ std::string recovery_line(recovery_record const& record);
 
 /// `checkpoint of step 80: 12.3 MiB in 45 ms (273 MiB/s)`
 std::string checkpoint_line(checkpoint_record const& record);
+/// `step 80 is safe on node-local storage: 12.3 MiB in 45 ms (273 MiB/s)`
+std::string level_line(level_record const& record);
 
 /// How it ended, the phases of every recovery in milliseconds, what was salvaged, digest, sample.
 std::string final_table(final_record const& record, std::span<recovery_record const> recoveries);

@@ -7,15 +7,25 @@
 
 #include <fmt/format.h>
 
+#include "executor/checkpoint/checkpoint_manifest.hpp"
+#include "executor/checkpoint/checkpoint_publish.hpp"
+#include "executor/checkpoint/levels/local_folder.hpp"
 #include "executor/config/toml.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/plan/keepers.hpp"
+#include "rheo/version.hpp"
 
 namespace rheo::inline v0 {
 
 namespace {
 
 constexpr std::int64_t state_bytes_per_element = 12;  // a parameter and its two moments
+
+std::filesystem::path local_folder_of(job const& about, rank_id self)
+{
+    auto const& pattern = about.config.checkpoint.local;
+    return pattern.empty() ? std::filesystem::path{} : local_folder(pattern, self.value / about.config.plan.node_size, about.run);
+}
 
 }  // namespace
 
@@ -55,6 +65,8 @@ checkpointing::checkpointing(job const& about, dataset const& data, fault_inject
       clock_{clock},
       self_{self},
       writer_{about.config.run.folder, [this](checkpoint_point point) { inject_->at(point, step_id{being_written_}); }},
+      levels_{local_folder_of(about, self), about.config.plan.node_size, about.config.checkpoint.replicas, self,
+              [this](checkpoint_point point) { inject_->at(point, step_id{being_written_}); }},
       published_{from},
       begun_at_{clock.now()}
 {
@@ -66,8 +78,8 @@ bool checkpointing::wants_one() const
     return interval > seconds{} && clock_.now() - begun_at_ > interval;
 }
 
-void checkpointing::committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state,
-                              optimizer_shards shards)
+void checkpointing::committed(step_id step, bool wanted, generation_id generation, std::span<rank_id const> members,
+                              std::span<pipeline_instance const> pipelines, resident_state const& state, optimizer_shards shards)
 {
     auto const every = job_->config.checkpoint.every_steps;
     bool const due = wanted || (every > 0 && step.value % every == 0);
@@ -78,39 +90,79 @@ void checkpointing::committed(step_id step, bool wanted, generation_id generatio
         news_.push_back(fmt::format("no checkpoint of step {}: that of step {} is still being written", step.value, step_.value));
         return;
     }
-    begin(step, generation, keepers_of(state.info(), pipelines, job_->grid(), shards), state);
+    auto const holders = keepers_of(state.info(), pipelines, job_->grid(), shards);
+    if (levels_.exist()) {
+        begin_levels(step, generation, members, holders, state);
+    } else {
+        begin(step, generation, holders, state);
+    }
 }
 
-void checkpointing::begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
+/// Who writes what of which state.
+void checkpointing::prepare(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
 {
     writers_ = deal_writing(state.info(), holders);
     tensors_ = step.value > 0 ? tensors_for_manifest(state) : tensors_for_manifest(state.info());  // the first step chooses its own scales
     step_ = step;
     being_written_ = step.value;
     generation_ = generation;
-    phase_ = phase::writing;
     begun_at_ = clock_.now();
     size_ = {};
     for (auto const& tensor : tensors_) {
         size_.count += tensor.is_parameter ? state_bytes_per_element * elements(tensor.shape) : 0;
     }
-    if (std::find(writers_.begin(), writers_.end(), self_) != writers_.end()) {
+}
+
+void checkpointing::begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)
+{
+    prepare(step, generation, holders, state);
+    phase_ = phase::writing;
+    if (writes()) {
         writer_.begin(take_part(state, writers_, self_, step, generation));
+    }
+}
+
+void checkpointing::begin_levels(step_id step, generation_id generation, std::span<rank_id const> members, tensor_holders const& holders,
+                                 resident_state const& state)
+{
+    prepare(step, generation, holders, state);
+    phase_ = phase::local;
+    is_published_ = ++begun_ % job_->config.checkpoint.publish_every == 0;
+    auto about = format_state({{.version = RHEO_VERSION,
+                                .step = step,
+                                .generation = generation,
+                                .tensors = tensors_,
+                                .fingerprint = job_->fingerprint,
+                                .config = to_toml(job_->config),
+                                .data_digest = to_string(data_->digest()),
+                                .files = {}},
+                               {}});
+    auto part = writes() ? std::optional{take_part(state, writers_, self_, step, generation)} : std::nullopt;
+    auto const own = levels_.begin(std::move(part), std::move(about), {step, generation, members}, parts());
+    if (own != nullptr && is_published_) {
+        auto const to = unfinished_folder(job_->config.run.folder, step, generation);
+        writer_.begin({to, self_, step}, [own, to](part_progress const& on) { return copy_part(*own, to, on); });
     }
 }
 
 std::uint32_t checkpointing::consents() const
 {
+    auto const bits = [](bool ready, bool failed) { return (failed ? 0 : has_not_failed) | (ready ? part_is_ready : 0); };
     auto const state = writer_.state();
-    if (phase_ == phase::publishing) {
-        bool const mine = publishes();
-        return (mine && state == writer_state::failed ? 0 : has_not_failed) | (mine && state == writer_state::publishing ? 0 : part_is_ready);
+    switch (phase_) {
+    case phase::idle: return bits(true, false);
+    case phase::local: return bits(levels_.is_local(), !levels_.message().empty());
+    case phase::spreading: {
+        bool const goes_on = is_published_ && writes();
+        return bits(levels_.is_copied() && (!goes_on || state == writer_state::ready),
+                    !levels_.message().empty() || (goes_on && state == writer_state::failed));
     }
-    bool const writes = std::find(writers_.begin(), writers_.end(), self_) != writers_.end();
-    if (phase_ == phase::idle || !writes) {
-        return has_not_failed | part_is_ready;
+    case phase::ending: return bits(levels_.is_copied(), false);
+    case phase::publishing: return bits(!publishes() || state != writer_state::publishing, publishes() && state == writer_state::failed);
+    case phase::writing:
+    case phase::offered: break;
     }
-    return (state == writer_state::failed ? 0 : has_not_failed) | (state == writer_state::ready ? part_is_ready : 0);
+    return bits(!writes() || state == writer_state::ready, writes() && state == writer_state::failed);
 }
 
 std::vector<rank_id> checkpointing::parts() const
@@ -137,10 +189,43 @@ void checkpointing::publish()
                      .keep_last = job_->config.checkpoint.keep_last});
 }
 
+/// Why this rank could not do its part; empty: it could.
+std::string checkpointing::own_failure() const
+{
+    auto message = levels_.message();
+    return message.empty() && writer_.state() == writer_state::failed ? writer_.message() : message;
+}
+
 std::string checkpointing::no_checkpoint() const
 {
-    bool const mine = writer_.state() == writer_state::failed;
-    return fmt::format("no checkpoint of step {}: {}", step_.value, mine ? writer_.message() : "another rank could not write");
+    auto const mine = own_failure();
+    bool const is_safe = levels_.exist() && (phase_ == phase::spreading || phase_ == phase::publishing);
+    auto const* const at_level = is_safe ? "the checkpoint of step {} is safe on node-local storage only: {}" : "no checkpoint of step {}: {}";
+    return fmt::format(fmt::runtime(at_level), step_.value, mine.empty() ? "another rank could not write" : mine);
+}
+
+/// A checkpoint that is not published stays at the level that it has.
+void checkpointing::give_up()
+{
+    writer_.abandon();
+    levels_.give_up();
+}
+
+/// All ranks know that the checkpoint is safe there: older ones are not needed at this level.
+void checkpointing::reached(safety_level level)
+{
+    bool const last = level == safety_level::replicated || levels_.copies() == 0;
+    reached_.push_back({.step = step_,
+                        .level = level,
+                        .size = size_,
+                        .duration = {clock_.now().count - begun_at_.count},
+                        .copies = level == safety_level::replicated ? levels_.copies() : 0});
+    if (level == safety_level::local) {
+        levels_.keep_local();
+    }
+    if (last) {
+        levels_.drop_before(step_);
+    }
 }
 
 void checkpointing::agreed(std::uint32_t consents)
@@ -149,17 +234,31 @@ void checkpointing::agreed(std::uint32_t consents)
         return;
     }
     if ((consents & has_not_failed) == 0) {
-        (writer_.state() == writer_state::failed ? own_news_ : news_).push_back(no_checkpoint());
-        writer_.abandon();
-        phase_ = phase::idle;
+        (own_failure().empty() ? news_ : own_news_).push_back(no_checkpoint());
+        give_up();
+        phase_ = levels_.copies() > 0 && (phase_ == phase::local || phase_ == phase::spreading) ? phase::ending : phase::idle;
         return;
     }
     if ((consents & part_is_ready) == 0) {
         return;
     }
-    if (phase_ == phase::publishing) {
-        there();
+    switch (phase_) {
+    case phase::publishing: there(); return;
+    case phase::ending: phase_ = phase::idle; return;
+    case phase::local:
+        reached(safety_level::local);
+        phase_ = levels_.copies() > 0 || is_published_ ? phase::spreading : phase::idle;
         return;
+    case phase::spreading:
+        if (levels_.copies() > 0) {
+            reached(safety_level::replicated);
+        }
+        if (!is_published_) {
+            phase_ = phase::idle;
+            return;
+        }
+        break;
+    default: break;
     }
     phase_ = phase::publishing;
     if (publishes()) {
@@ -183,10 +282,25 @@ void checkpointing::generation_ended(std::span<rank_id const> members)
     if (publisher_lost) {
         news_.push_back(fmt::format("the checkpoint of step {} may not be there: rank {} was lost while it published it", step_.value, parts().front().value));
     }
-    if (phase_ == phase::writing || publisher_lost) {
-        phase_ = phase::idle;
+    bool const is_under_way = phase_ != phase::idle && !is_offered();
+    if (is_under_way || publisher_lost) {
         writer_.abandon();
+        levels_.forget();
+        phase_ = phase::idle;
     }
+}
+
+void checkpointing::end_copies(mpi::messenger& messages)
+{
+    if (phase_ != phase::local && phase_ != phase::spreading && phase_ != phase::ending) {
+        return;
+    }
+    give_up();
+    messages.wait_until([&] {
+        levels_.progress(messages);
+        return levels_.is_copied();
+    });
+    phase_ = phase::idle;
 }
 
 void checkpointing::depart(std::span<rank_id const> members)
@@ -260,10 +374,16 @@ void checkpointing::settled(step_id step, bool is_there)
         }
     }
     published_ = is_there ? std::optional{step} : std::nullopt;
+    if (is_there && levels_.exist()) {
+        levels_.drop_before(step_id{step.value + 1});
+    }
 }
 
 void checkpointing::report(records& record)
 {
+    for (auto const& level : std::exchange(reached_, {})) {
+        record.safe(level);
+    }
     if (written_) {
         record.checkpoint(*std::exchange(written_, {}));
     }

@@ -6,8 +6,11 @@
 // writes them. Every later vote carries two consents: "my part is on disk" and "my writing has not
 // failed". When all have the first one rank publishes; when one lacks the second all give it up. The
 // next one is begun only after a vote in which the publisher, too, had nothing left to do.
+// With a node-local folder a checkpoint is safe there first (level 1), then on other nodes (2), then it is published (3). All stages begin at once, each behind the
+// one before it (checkpoint/levels); the ranks agree on one level after the other, by the same two bits.
 // The last one, when the job closes, has no votes: there the ranks reduce, and a loss may end a reduction on some of them only.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -17,8 +20,10 @@
 #include <vector>
 
 #include "executor/checkpoint/checkpoint_writer.hpp"
+#include "executor/checkpoint/levels/checkpoint_levels.hpp"
 #include "executor/config/inject.hpp"
 #include "executor/data/data.hpp"
+#include "executor/mpi/messenger.hpp"
 #include "executor/os/launch_clock.hpp"
 #include "executor/records/records.hpp"
 #include "executor/state/resident_state.hpp"
@@ -49,8 +54,11 @@ public:
     bool wants_one() const;
 
     /// A step was committed; `wanted` is the reduced request. Begins a checkpoint when one is due and none is being written.
-    void committed(step_id step, bool wanted, generation_id generation, std::span<pipeline_instance const> pipelines, resident_state const& state,
-                   optimizer_shards shards = {});
+    void committed(step_id step, bool wanted, generation_id generation, std::span<rank_id const> members, std::span<pipeline_instance const> pipelines,
+                   resident_state const& state, optimizer_shards shards = {});
+
+    /// Copies for other nodes move on. @throws mpi::peer_lost
+    void progress(mpi::messenger& messages) { levels_.progress(messages); }
 
     std::uint32_t consents() const;
 
@@ -63,6 +71,9 @@ public:
 
     /// The one whose publication has begun and is not known to have ended: the same on all ranks until the job closes.
     std::optional<step_id> in_publication() const { return phase_ == phase::publishing ? std::optional{step_} : std::nullopt; }
+
+    /// Before the job closes, on every member: copies for other nodes end, and what is not published stays at the level that it has. @throws mpi::peer_lost
+    void end_copies(mpi::messenger& messages);
 
     /// Before this rank leaves, alone and in order: gives up what it writes as the others do, and finishes what it publishes.
     void depart(std::span<rank_id const> members);
@@ -79,15 +90,26 @@ public:
     void report(records& record);
 
 private:
+    /// Offered, only when the job closes: this rank's part is done, and others may have heard that all are. The publisher may be at work.
+    /// With a node-local folder: local, until all parts are there; spreading, until the copies are, and the parts in the run folder; ending, until
+    /// messages of copies that were given up are at their end.
+    enum class phase : std::uint8_t { idle, local, spreading, ending, writing, offered, publishing };
+
     void begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
+    void begin_levels(step_id step, generation_id generation, std::span<rank_id const> members, tensor_holders const& holders, resident_state const& state);
+    void prepare(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
+    bool writes() const { return std::find(writers_.begin(), writers_.end(), self_) != writers_.end(); }
     std::vector<rank_id> parts() const;  ///< who writes, ascending; the first one publishes
     bool publishes() const { return parts().front() == self_; }
     void publish();
     void there();
+    void reached(safety_level level);
+    void give_up();
     bool is_offered() const { return phase_ == phase::offered || phase_ == phase::publishing; }
     bool offer(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
     bool look_for(step_id step, reduction const& largest);
     void settled(step_id step, bool is_there);
+    std::string own_failure() const;
     std::string no_checkpoint() const;
 
     job const* job_;
@@ -97,8 +119,9 @@ private:
     rank_id self_;
     std::atomic<std::int64_t> being_written_{-1};  ///< the step, for the writing thread
     checkpoint_writer writer_;
-    /// Offered, only when the job closes: this rank's part is done, and others may have heard that all are. The publisher may be at work.
-    enum class phase : std::uint8_t { idle, writing, offered, publishing };
+    checkpoint_levels levels_;
+    bool is_published_ = false;  ///< the one in progress goes on to the run folder
+    std::int64_t begun_ = 0;     ///< checkpoints with levels
     phase phase_ = phase::idle;  ///< the same on all ranks until the job closes
     step_id step_{-1};           ///< of the one in progress
     generation_id generation_{};
@@ -108,6 +131,7 @@ private:
     seconds begun_at_{};
     bytes size_{};  ///< of all tensors in it
     std::optional<checkpoint_record> written_{};
+    std::vector<level_record> reached_{};
     std::vector<std::string> news_{};  ///< that all ranks know
     std::vector<std::string> own_news_{};
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "executor/checkpoint/fingerprint_line.hpp"
+#include "executor/checkpoint/levels/local_folder.hpp"
 #include "executor/config/config.hpp"
 #include "rheo/model/grid.hpp"
 #include "rheo/model/model.hpp"
@@ -21,6 +22,7 @@ struct job {
     std::vector<reduction_unit> units;
     run_config config;
     std::vector<fingerprint_line> fingerprint{};
+    run_identity run{};  ///< names the node-local folders
 
     int grid() const { return grid_of(model); }  ///< shards of the model's width
     int layers() const { return static_cast<int>(model.layers.size()); }

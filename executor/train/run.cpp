@@ -361,7 +361,7 @@ run_result run(MPI_Comm comm, model_description const& model, run_config const& 
 
     run_result result;
     result.patience = given.run.watchdog.factor > 0 ? given.run.watchdog.least : seconds{};
-    job const about{runs, state, units, config, fingerprint};
+    job const about{runs, state, units, config, fingerprint, begun.run};
     std::optional<rank_services> services;
     std::optional<trainer> training;
     try {

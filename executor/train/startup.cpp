@@ -17,6 +17,7 @@
 #include "executor/os/boot_id.hpp"
 #include "executor/records/records.hpp"
 #include "executor/state/collectives.hpp"
+#include "executor/train/local_start.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -212,27 +213,34 @@ startup_error resume(run_config const& config, std::vector<fingerprint_line>& fi
     return {};
 }
 
-/// What the lowest rank does with the run folder: sees that no other launch has it, looks for a checkpoint to resume from, and begins the folder.
+template <class Action>
+startup_error error_of(Action action)
+{
+    try {
+        return action();
+    } catch (exit_error const& error) {
+        return {error.code, error.what()};
+    }
+}
+
+/// The lowest rank sees that no other launch has the run folder. @throws exit_error
+startup_error take_folder(std::string const& folder, run_config const& config, run_lock& lock, std::vector<std::string>& notes, bool of_fork)
+{
+    make_record_folder(folder);
+    auto const answer = lock.take(folder, of_fork ? seconds{} : patience_with_the_last_launch(config.run.watchdog));
+    if (answer.granted && !answer.message.empty()) {
+        notes.push_back(answer.message);
+    }
+    return answer.granted ? startup_error{} : startup_error{exit_code::environment, answer.message};
+}
+
+/// What the lowest rank does with the run folder, which it has taken unless it forks: looks for a checkpoint to resume from, and begins the folder.
 /// Where state is there that cannot be read, nothing but the lock is touched.
 startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fingerprint, resume_mode mode, folder_start& start, run_lock& lock,
                            std::vector<std::string>& notes)
 {
     auto const folder = config.run.folder;
     try {
-        notes.clear();
-        auto const taken = [&](std::string const& which, seconds patience) {
-            make_record_folder(which);
-            auto answer = lock.take(which, patience);
-            if (answer.granted && !answer.message.empty()) {
-                notes.push_back(answer.message);
-            }
-            return answer;
-        };
-        if (mode != resume_mode::fork) {
-            if (auto const answer = taken(folder, patience_with_the_last_launch(config.run.watchdog)); !answer.granted) {
-                return {exit_code::environment, answer.message};
-            }
-        }
         if (mode != resume_mode::never) {
             auto const found = find_earlier_state(folder);
             if (!found.error.empty()) {
@@ -250,8 +258,8 @@ startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fin
         }
         config.run.folder = folder_of(folder, start.fork);
         if (mode == resume_mode::fork) {
-            if (auto const answer = taken(config.run.folder, {}); !answer.granted) {
-                return {exit_code::environment, answer.message};
+            if (auto const bad = take_folder(config.run.folder, config, lock, notes, true)) {
+                return bad;
             }
         }
         bool const resumes = start.step >= 0 && start.fork == 0;
@@ -265,16 +273,6 @@ startup_error begin_folder(run_config config, std::vector<fingerprint_line>& fin
         return {error.code, error.what()};
     }
     return {};
-}
-
-startup_error join_lock(std::string const& folder, run_lock& lock)
-{
-    try {
-        auto const answer = lock.join(folder);
-        return answer.granted ? startup_error{} : startup_error{exit_code::environment, answer.message};
-    } catch (exit_error const& error) {
-        return {error.code, error.what()};
-    }
 }
 
 startup_error open_checkpoint(std::string const& folder, step_id step, collection const& state, std::optional<checkpoint>& from)
@@ -317,7 +315,18 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
         return bad;
     }
     folder_start start;
-    if (lowest) {
+    begun.notes.clear();
+    if (lowest && mode != resume_mode::fork) {
+        mine = error_of([&] { return take_folder(config.run.folder, config, begun.lock, begun.notes, false); });
+    }
+    bool const has_local = !config.checkpoint.local.empty();
+    if (has_local && mode == resume_mode::automatic) {
+        if (auto const bad = first_refusal(messages, mine)) {
+            return bad;
+        }
+        mine = take_up_local(messages, config, begun.notes);
+    }
+    if (lowest && !mine) {
         mine = begin_folder(config, fingerprint, mode, start, begun.lock, begun.notes);
     }
     if (auto const bad = first_refusal(messages, mine)) {
@@ -347,7 +356,14 @@ startup_error start_together(mpi::messenger& messages, run_config const& config,
         return bad;
     }
     if (!lowest) {
-        mine = join_lock(begun.folder, begun.lock);
+        mine = error_of([&] {
+            auto const answer = begun.lock.join(begun.folder);
+            return answer.granted ? startup_error{} : startup_error{exit_code::environment, answer.message};
+        });
+    }
+    if (has_local && !start.ended) {
+        auto const bad = begin_local(messages, config, begun.folder, start.step >= 0 && start.fork == 0, begun.launch.launch, state, begun.run);
+        mine = mine ? mine : bad;
     }
     begun.from.reset();
     if (start.step >= 0 && !mine) {

@@ -13,6 +13,7 @@
 
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/fingerprint_line.hpp"
+#include "executor/checkpoint/levels/local_folder.hpp"
 #include "executor/config/config.hpp"
 #include "executor/mpi/messenger.hpp"
 #include "executor/records/earlier_run.hpp"
@@ -55,6 +56,7 @@ struct startup {
     std::string clock_permission{};    ///< in: by whose permission on this rank; empty: its clock is left alone
     nccl_offer nccl{};                 ///< in: what this rank has
     transport_answer moves{};          ///< what moves data between devices
+    run_identity run{};                ///< names the node-local folders, where the config has them
 };
 
 /// One try at beginning, by all members of the messenger's generation.

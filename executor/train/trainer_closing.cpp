@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "executor/state/collectives.hpp"
+#include "executor/train/local_start.hpp"
 #include "executor/train/parts/sample.hpp"
 #include "rheo/plan/cells.hpp"
 #include "rheo/plan/evaluation_plan.hpp"
@@ -158,6 +159,11 @@ void trainer::end_with_lost_state()
     }
     // The lowest rank looks for a checkpoint; what it finds goes to all, so that all do the same.
     std::vector<std::int64_t> words(1 + steps_so_far::word_count, -1);
+    if (!job_->config.checkpoint.local.empty()) {
+        for (auto const& note : take_up_local(*messages_, job_->config, job_->run)) {
+            with_->record.note(note);
+        }
+    }
     if (is_reporter()) {
         look_for_checkpoint(job_->config.run.folder, with_->record, words);
     }
@@ -197,6 +203,7 @@ void trainer::end_with_energy()
 void trainer::close()
 {
     auto const reason = *state_.reason;
+    checkpoints_.end_copies(*messages_);
     if (reason == leave_reason::finished || reason == leave_reason::stopped) {
         sweep_.close(*messages_, is_reporter());
     }

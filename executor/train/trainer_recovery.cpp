@@ -115,6 +115,7 @@ protocol_event trainer::perform(exchange_holdings const& action)
         recovery_.regroups(generation_->id, action.stamp.step, generation_->members, changes_.text());
     } else if (!messages_) {
         messages_ = std::make_unique<mpi::messenger>(*generation_, with_->heartbeat());
+        messages_->set_idle_work([this] { checkpoints_.progress(*messages_); });
     }
     messages_->throw_if_failed();
     auto all = gather_holdings(*messages_, action.holds);

@@ -57,6 +57,10 @@ protocol_event trainer::perform(run_section const& action)
     if (found == outcome::commit || found == outcome::skip) {
         prepare_change(step_id{action.stamp.step.value + 1}, leaving);
     }
+    checkpoints_.progress(*messages_);
+    if (!leaving.empty()) {
+        checkpoints_.end_copies(*messages_);  // who leaves takes no part in them any more
+    }
     with_->inject.at(fault_phase::decide, action.stamp.step, action.stamp.attempt);
     return section_finished{found, checkpoints_.consents(), leaving, regroup_ || changes_.next() != nullptr};
 }
@@ -82,6 +86,7 @@ void trainer::train_section(run_section const& action)
             close_recovery(with_->clock.since(recovery_.merged_at()));
         }
         transport_.poll();
+        checkpoints_.progress(*messages_);
         recovery_.progress();
     };
     auto const place = worker_->place();
@@ -225,8 +230,8 @@ protocol_event trainer::perform(update_state const& action)
     trace(activity::update, start);
     record_step(action.found);
     if (!redone) {
-        checkpoints_.committed(step_id{step.value + 1}, attempt_.totals.checkpoint_wanted, generation_->id, state_.plan.pipelines, resident_,
-                               planner_.known().optimizer.shards);
+        checkpoints_.committed(step_id{step.value + 1}, attempt_.totals.checkpoint_wanted, generation_->id, generation_->members, state_.plan.pipelines,
+                               resident_, planner_.known().optimizer.shards);
     }
     checkpoints_.report(with_->record);
     if (with_->device != nullptr) {

@@ -96,7 +96,7 @@ imported_run import_huggingface(fs::path const& folder, fs::path const& run_fold
             part.tensors.push_back(snapshot_of(weights, parameter));
             filled += bytes{elements(state.tensors[at(parameter)].shape) * static_cast<std::int64_t>(sizeof(float))};
             if (filled >= part_bytes || parameter == all.back()) {
-                write_part(run_folder, part, nothing, [] {});
+                write_part(unfinished_folder(run_folder, part.step, part.generation), part, {nothing, [] {}});
                 parts.push_back(part.rank);
                 part.rank = rank_id{part.rank.value + 1};
                 part.tensors.clear();

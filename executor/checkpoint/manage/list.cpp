@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "executor/checkpoint/checkpoint.hpp"
+#include "executor/checkpoint/levels/local_folder.hpp"
+#include "executor/config/toml.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {
@@ -89,6 +92,32 @@ std::vector<listed_checkpoint> list_checkpoints(fs::path const& run_folder)
     std::vector<listed_checkpoint> all;
     add_checkpoints(run_folder, checkpoint_place::published, all);
     std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return std::tie(a.place, a.step, a.folder) < std::tie(b.place, b.step, b.folder); });
+    return all;
+}
+
+std::vector<listed_local> list_local_checkpoints(fs::path const& run_folder)
+{
+    std::vector<listed_local> all;
+    std::error_code none;
+    auto const run = identity_of(run_folder);
+    if (run == run_identity{} || !fs::exists(run_folder / "config.toml", none)) {
+        return all;
+    }
+    auto const config = read_config_file((run_folder / "config.toml").string()).config;
+    auto const& pattern = config.checkpoint.local;
+    std::set<fs::path> folders;  // one for all nodes, or each with its own
+    for (int rank = 0; !pattern.empty() && fs::exists(run_folder / "ranks" / fmt::format("{}.json", rank), none); ++rank) {
+        folders.insert(local_folder(pattern, rank / config.plan.node_size, run));
+    }
+    for (auto const& local : folders) {
+        for (auto const& part : local_parts(local)) {
+            auto const folder = local_step_folder(local, part.step, part.generation);
+            if (all.empty() || all.back().folder != folder) {
+                all.push_back({folder, part.step, part.generation, {}, size_of_folder(folder)});
+            }
+            all.back().parts.push_back(part.origin);
+        }
+    }
     return all;
 }
 

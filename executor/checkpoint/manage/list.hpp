@@ -36,4 +36,16 @@ struct listed_checkpoint {
 /// Of a run folder, by place, then by step. No values are read: see verify_checkpoint. @throws exit_error: the folder is not there or cannot be listed
 std::vector<listed_checkpoint> list_checkpoints(std::filesystem::path const& run_folder);
 
+/// What the nodes whose folders can be seen from here keep of a checkpoint of a run (checkpoint.local).
+struct listed_local {
+    std::filesystem::path folder;
+    step_id step;
+    generation_id generation;
+    std::vector<rank_id> parts{};  ///< whose, ascending
+    bytes size{};
+};
+
+/// By folder of the node, then by step. Empty where the run's config has no such folder, or none can be seen. @throws exit_error: the config cannot be read
+std::vector<listed_local> list_local_checkpoints(std::filesystem::path const& run_folder);
+
 }  // namespace rheo::inline v0

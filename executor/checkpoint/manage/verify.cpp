@@ -45,7 +45,7 @@ struct opened_file {
 
 class verification {
 public:
-    explicit verification(fs::path const& folder) : folder_{folder}, manifest_{read_checkpoint_manifest(folder)}
+    verification(fs::path folder, checkpoint_manifest manifest) : folder_{std::move(folder)}, manifest_{std::move(manifest)}
     {
         for (std::size_t f = 0; f < manifest_.files.size(); ++f) {
             open(f);
@@ -163,6 +163,11 @@ private:
 
 }  // namespace
 
-verified_checkpoint verify_checkpoint(fs::path const& folder, int threads) { return verification{folder}.run(threads); }
+verified_checkpoint verify_checkpoint(fs::path const& folder, int threads) { return verification{folder, read_checkpoint_manifest(folder)}.run(threads); }
+
+verified_checkpoint verify_files(fs::path const& folder, checkpoint_manifest const& manifest, int threads)
+{
+    return verification{folder, manifest}.run(threads);
+}
 
 }  // namespace rheo::inline v0

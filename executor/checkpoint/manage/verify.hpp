@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/checkpoint/checkpoint.hpp"
 #include "rheo/units/units.hpp"
 
 namespace rheo::inline v0 {
@@ -31,5 +32,8 @@ struct verified_checkpoint {
 /// in one role.
 /// Cost: one reading; each thread has at most 4 MiB or a row of a tensor in memory @throws exit_error: the manifest cannot be read
 verified_checkpoint verify_checkpoint(std::filesystem::path const& folder, int threads = 1);
+
+/// The same of files that are only a part of a checkpoint. @param manifest names them, and their tensors
+verified_checkpoint verify_files(std::filesystem::path const& folder, checkpoint_manifest const& manifest, int threads = 1);
 
 }  // namespace rheo::inline v0

@@ -43,6 +43,7 @@ constexpr metric metrics[] = {
     {"rheo_state_and_activation_bytes", "gauge", "State, gradients and activations that the reporting rank holds."},
     {"rheo_joules_per_token", "gauge", "Energy of the newest step by its tokens."},
     {"rheo_checkpoint_steps", "gauge", "Committed steps in the newest checkpoint."},
+    {"rheo_safe_steps", "gauge", "Committed steps in the newest checkpoint that is safe, at any level."},
     {"rheo_checkpoint_bytes", "gauge", "Size of the newest checkpoint."},
     {"rheo_steps_total", "counter", "Steps committed by this launch; repeated ones count again."},
     {"rheo_step_seconds_total", "counter", "Time of these steps."},
@@ -150,8 +151,11 @@ void run_gauges::add(json const& record)
         count("rheo_recoveries_total", 1);
         count("rheo_recovery_seconds_total", number(record, "total_s"));
         count("rheo_lost_ranks_total", record.contains("lost") ? static_cast<double>(record["lost"].size()) : 0);
+    } else if (kind == "safe") {
+        set("rheo_safe_steps", "step");
     } else if (kind == "checkpoint") {
         set("rheo_checkpoint_steps", "step");
+        set("rheo_safe_steps", "step");
         set("rheo_checkpoint_bytes", "bytes");
         count("rheo_checkpoints_total", 1);
         count("rheo_checkpoint_seconds_total", number(record, "duration_s"));

@@ -175,6 +175,8 @@ void run_follower::take(json const& record)
         run_.last_checkpoint = checkpoint_of(record);
         ++run_.checkpoints;
         event(checkpoint_line(*run_.last_checkpoint));
+    } else if (kind == "safe") {
+        event(level_line(level_of(record)));
     } else if (kind == "note") {
         event(text_member(record, "message"), true);
     } else if (kind == "end") {

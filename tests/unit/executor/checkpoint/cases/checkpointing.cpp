@@ -11,6 +11,7 @@
 #include "unit/executor/checkpoint/job_in_folder.hpp"
 
 using namespace rheo;
+using Catch::Matchers::ContainsSubstring;
 using namespace std::chrono_literals;
 using small_job::job_in_folder;
 namespace fs = std::filesystem;
@@ -19,6 +20,7 @@ namespace {
 
 constexpr rank_id first{0};
 constexpr rank_id second{1};
+std::vector<rank_id> const members{first, second};
 
 template <class Ready>
 bool within_ten_seconds(Ready ready)
@@ -46,9 +48,9 @@ TEST_CASE("checkpointing: published when all ranks consent")
     checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
     checkpointing two{job.about, job.data, job.no_faults, launch_clock{}, second, {}};
     for (auto* rank : {&one, &two}) {
-        rank->committed(step_id{4}, false, generation_id{1}, job.both, job.state);
+        rank->committed(step_id{4}, false, generation_id{1}, members, job.both, job.state);
         CHECK_FALSE(rank->in_publication());
-        rank->committed(step_id{5}, false, generation_id{1}, job.both, job.state);
+        rank->committed(step_id{5}, false, generation_id{1}, members, job.both, job.state);
     }
     REQUIRE((ready(one) && ready(two)));
     CHECK(job.folders() == std::set<std::string>{".step-5.1"});
@@ -63,7 +65,7 @@ TEST_CASE("checkpointing: published when all ranks consent")
     for (auto* rank : {&one, &two}) {
         rank->agreed(all_good);
         CHECK_FALSE(rank->in_publication());
-        rank->committed(step_id{10}, false, generation_id{1}, job.both, job.state);
+        rank->committed(step_id{10}, false, generation_id{1}, members, job.both, job.state);
     }
     REQUIRE((ready(one) && ready(two)));
     CHECK(job.folders() == std::set<std::string>{".step-10.1", "step-5"});
@@ -73,7 +75,7 @@ TEST_CASE("checkpointing: unfinished parts end with their generation")
 {
     job_in_folder job;
     checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
-    one.committed(step_id{5}, false, generation_id{1}, job.both, job.state);
+    one.committed(step_id{5}, false, generation_id{1}, members, job.both, job.state);
     REQUIRE(ready(one));
     // The second rank dies while it writes, before any vote is settled.
     job.folder.write("run/.step-5.1/model-1.safetensors", "half");
@@ -84,7 +86,7 @@ TEST_CASE("checkpointing: unfinished parts end with their generation")
     one.agreed(all_good);
     CHECK_FALSE(one.in_publication());
 
-    one.committed(step_id{10}, false, generation_id{2}, job.alone, job.state);
+    one.committed(step_id{10}, false, generation_id{2}, members, job.alone, job.state);
     REQUIRE(ready(one));
     one.agreed(all_good);
     CHECK(one.in_publication() == step_id{10});
@@ -102,7 +104,7 @@ TEST_CASE("checkpointing: publishing ends when the publisher fails")
     checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
     checkpointing two{job.about, job.data, job.no_faults, launch_clock{}, second, {}};
     for (auto* rank : {&one, &two}) {
-        rank->committed(step_id{5}, false, generation_id{1}, job.both, job.state);
+        rank->committed(step_id{5}, false, generation_id{1}, members, job.both, job.state);
     }
     REQUIRE((ready(one) && ready(two)));
     for (auto* rank : {&one, &two}) {
@@ -131,13 +133,64 @@ TEST_CASE("checkpointing: one failed part fails all; the next is tried")
 {
     job_in_folder job;
     checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
-    one.committed(step_id{5}, false, generation_id{1}, job.both, job.state);
+    one.committed(step_id{5}, false, generation_id{1}, members, job.both, job.state);
     REQUIRE(ready(one));
     one.agreed(0);  // the other one's disk is full
     CHECK(within_ten_seconds([&] { return job.folders().empty(); }));
     one.report(job.silent);
     CHECK(job.notes().find("no checkpoint of step 5: another rank could not write") != std::string::npos);
-    one.committed(step_id{10}, false, generation_id{1}, job.both, job.state);
+    one.committed(step_id{10}, false, generation_id{1}, members, job.both, job.state);
     CHECK(ready(one));
     CHECK(job.folders() == std::set<std::string>{".step-10.1"});
+}
+
+TEST_CASE("checkpointing: levels are reached one after the other")
+{
+    job_in_folder job;
+    job.about.config.checkpoint.local = (job.folder.path / "local").string();
+    job.about.config.checkpoint.publish_every = 2;
+    job.about.run = run_identity{3};
+    auto const local = local_folder(job.about.config.checkpoint.local, 0, job.about.run);
+    std::filesystem::create_directories(local);
+    job.about.config.plan.node_size = 2;
+    checkpointing one{job.about, job.data, job.no_faults, launch_clock{}, first, {}};
+    checkpointing two{job.about, job.data, job.no_faults, launch_clock{}, second, {}};
+    auto const both = [&](auto const& action) {
+        action(one);
+        action(two);
+    };
+    auto const agree = [](checkpointing& rank) { rank.agreed(all_good); };
+    auto const begin = [&](step_id step) {
+        both([&](checkpointing& rank) { rank.committed(step, false, generation_id{1}, members, job.both, job.state); });
+        REQUIRE((ready(one) && ready(two)));
+    };
+    begin(step_id{5});
+    CHECK(local_parts(local).size() == 2);
+    both(agree);  // level 1, and the end of it
+    CHECK(job.folders().empty());
+
+    begin(step_id{10});
+    both(agree);
+    CHECK_FALSE(one.in_publication());
+    REQUIRE((ready(one) && ready(two)));
+    CHECK(job.folders() == std::set<std::string>{".step-10.1"});
+    both(agree);  // the parts are in the run folder
+    CHECK(one.in_publication() == step_id{10});
+    REQUIRE((ready(one) && ready(two)));
+    both(agree);
+    CHECK(job.folders() == std::set<std::string>{"step-10"});
+    CHECK(within_ten_seconds([&] { return local_parts(local).front().step == step_id{10}; }));
+
+    // What the run folder cannot have stays where it is safe.
+    std::filesystem::rename(job.config.run.folder, job.config.run.folder + ".away");
+    begin(step_id{15});
+    both(agree);
+    begin(step_id{20});
+    both(agree);
+    CHECK(within_ten_seconds([&] { return (one.consents() & checkpointing::has_not_failed) == 0; }));
+    both([](checkpointing& rank) { rank.agreed(0); });
+    std::filesystem::rename(job.config.run.folder + ".away", job.config.run.folder);
+    CHECK(local_parts(local).back().step == step_id{20});
+    one.report(job.silent);
+    CHECK_THAT(job.notes(), ContainsSubstring("the checkpoint of step 20 is safe on node-local storage only: '") && ContainsSubstring("\"level\":\"local\""));
 }

@@ -72,6 +72,7 @@ TEST_CASE("prometheus: each record sets what it says")
     gauges.add(redone);
     gauges.add(stamped(to_json(evaluation_record{step_id{3}, 3.25}), 1004, 3));
     gauges.add(stamped(to_json(checkpoint_record{step_id{3}, bytes{4096}, seconds{2}}), 1005, 3));
+    gauges.add(stamped(to_json(level_record{step_id{4}, safety_level::local, bytes{4096}, seconds{1}, 0}), 1005, 3));
     exposition_reader const read{gauges.text()};
     CHECK(read.metrics.at("rheo_train_loss").samples.contains("runs/a"));
     CHECK(std::isnan(read.value("rheo_train_loss")));
@@ -91,6 +92,7 @@ TEST_CASE("prometheus: each record sets what it says")
     CHECK(read.value("rheo_step_duration_seconds") == 0.5);
     CHECK(read.value("rheo_joules_per_token") == 100.0 / 2048);
     CHECK(read.value("rheo_checkpoint_steps") == 3);
+    CHECK(read.value("rheo_safe_steps") == 4);
     CHECK(read.value("rheo_checkpoint_bytes") == 4096);
     CHECK(read.value("rheo_steps_total") == 3);
     CHECK(read.value("rheo_step_seconds_total") == 1.5);
