@@ -33,27 +33,47 @@ std::vector<float> const& values_of(tensor_snapshot const& tensor, tensor_role r
                                                : tensor.values.second_moment;
 }
 
+/// The values of a box, row by row. @param room for what does not lie so
+std::span<float const> values_of(checkpoint_part const& part, tensor_snapshot const& tensor, tensor_role role, std::vector<float>& room)
+{
+    if (!tensor.beside) {
+        return values_of(tensor, role);
+    }
+    auto const& place = *tensor.beside;
+    auto const moment = role == tensor_role::parameter ? 0U : role == tensor_role::first_moment ? 1U : 2U;
+    auto const all = part.copies->array(place.array + moment);
+    auto const width = tensor.box.column_end - tensor.box.column_begin;
+    if (width == place.row) {
+        return all.subspan(static_cast<std::size_t>(place.first), static_cast<std::size_t>(elements(tensor.box)));
+    }
+    room.clear();
+    room.reserve(static_cast<std::size_t>(elements(tensor.box)));
+    for (std::int64_t row = 0; row < tensor.box.row_end - tensor.box.row_begin; ++row) {
+        auto const from = all.begin() + place.first + row * place.row;
+        room.insert(room.end(), from, from + width);
+    }
+    return room;
+}
+
 /// One file with these roles of all tensors of the part.
 struct part_file_layout {
     checkpoint_file about;
-    std::vector<std::span<float const>> data;  ///< of each entry
-    std::vector<tensor_shape> shapes;          ///< of its parameter
+    std::vector<tensor_snapshot const*> boxes;  ///< of each entry
     std::string header;
 };
 
 part_file_layout layout_of(std::string name, checkpoint_part const& part, std::vector<tensor_role> const& roles)
 {
-    part_file_layout file{{std::move(name), 0, {}, {}}, {}, {}, {}};
+    part_file_layout file{{std::move(name), 0, {}, {}}, {}, {}};
     std::vector<safetensors_entry> entries;
     for (auto const role : roles) {
         for (auto const& tensor : part.tensors) {
             checkpoint_entry entry{tensor.name, role, tensor.box, {}};
             tensor_shape const of_box{tensor.box.row_end - tensor.box.row_begin, tensor.box.column_end - tensor.box.column_begin};
             entries.push_back({entry_name(entry, tensor.shape), "F32", huggingface_shape(tensor.name, of_box), 0, 0});
-            file.data.emplace_back(values_of(tensor, role));
-            file.shapes.push_back(tensor.shape);
+            file.boxes.push_back(&tensor);
             file.about.entries.push_back(std::move(entry));
-            file.about.bytes += static_cast<std::int64_t>(file.data.back().size_bytes());
+            file.about.bytes += elements(tensor.box) * std::int64_t{sizeof(float)};
         }
     }
     file.header = format_safetensors(entries);
@@ -69,18 +89,20 @@ part_file_layout moments_of(checkpoint_part const& part)
 }
 
 /// Digests are made on the way, tensor by tensor. @param torn called when half of it is written  @param grown called with the bytes that are written
-void write_tensors(output_file& out, part_file_layout& file, std::function<void()> const& torn, std::function<void()> const& proceed,
-                   std::function<void(std::int64_t)> const& grown)
+void write_tensors(output_file& out, checkpoint_part const& part, part_file_layout& file, std::function<void()> const& torn,
+                   std::function<void()> const& proceed, std::function<void(std::int64_t)> const& grown)
 {
     auto const total = static_cast<std::size_t>(file.about.bytes);
     out.write(file.header);
     std::size_t done = file.header.size();
     bool half = false;
-    for (std::size_t e = 0; e < file.data.size(); ++e) {
+    std::vector<float> room;
+    for (std::size_t e = 0; e < file.boxes.size(); ++e) {
         proceed();
         auto& entry = file.about.entries[e];
-        entry.digest = digest_of_box(entry, file.shapes[e], file.data[e]);
-        for (auto rest = std::as_bytes(file.data[e]); !rest.empty();) {
+        auto const values = values_of(part, *file.boxes[e], entry.role, room);
+        entry.digest = digest_of_box(entry, file.boxes[e]->shape, values);
+        for (auto rest = std::as_bytes(values); !rest.empty();) {
             if (!half && done >= total / 2) {
                 half = true;
                 torn();
@@ -220,7 +242,7 @@ written_part write_files(fs::path const& folder, checkpoint_part const& part, pa
         auto const out = open_in(folder, file.about.name);
         auto const half_done = [&] { on.at(torn); };
         auto const grown_by = [&](std::int64_t there) { grown(before + there); };
-        write_tensors(*out, file, half_done, on.proceed, grown_by);
+        write_tensors(*out, part, file, half_done, on.proceed, grown_by);
         on.at(done);
         out->sync_and_close();
         before += file.about.bytes;

@@ -62,31 +62,65 @@ std::vector<float> piece_of(std::vector<float> const& all, std::int64_t first, s
     return values;
 }
 
+/// The boxes of a tensor that is no whole parameter, with the place of each in it.
+template <class Add>
+void for_each_piece(tensor_info const& info, Add add)
+{
+    bool const side_by_side = info.shape.columns != info.part.whole.columns;
+    std::int64_t first = 0;
+    for (auto const& box : info.part.pieces) {
+        add(box, first);
+        first += side_by_side ? box.column_end - box.column_begin : elements(box);
+    }
+}
+
 void add_boxes(checkpoint_part& part, tensor_id t, tensor_info const& info, tensor_values&& values)
 {
     if (info.shape == parameter_shape(info)) {
         part.tensors.push_back({t, parameter_name(info), info.shape, whole(info.shape), std::move(values)});
         return;
     }
-    bool const side_by_side = info.shape.columns != info.part.whole.columns;
-    std::int64_t first = 0;
-    for (auto const& box : info.part.pieces) {
+    for_each_piece(info, [&](index_box const& box, std::int64_t first) {
         auto const of = [&](std::vector<float> const& all) { return piece_of(all, first, info.shape.columns, box); };
         part.tensors.push_back({t, info.part.parameter, info.part.whole, box, {of(values.parameter), of(values.first_moment), of(values.second_moment)}});
-        first += side_by_side ? box.column_end - box.column_begin : elements(box);
-    }
+    });
 }
+
+/// The same of arrays from `array` on.
+void add_boxes_beside(checkpoint_part& part, tensor_id t, tensor_info const& info, std::size_t array)
+{
+    if (info.shape == parameter_shape(info)) {
+        part.tensors.push_back({t, parameter_name(info), info.shape, whole(info.shape), {}, copied_beside{array, 0, info.shape.columns}});
+        return;
+    }
+    for_each_piece(info, [&](index_box const& box, std::int64_t first) {
+        part.tensors.push_back({t, info.part.parameter, info.part.whole, box, {}, copied_beside{array, first, info.shape.columns}});
+    });
+}
+
+bool can_be_copied_beside(resident_state const& state) { return state.backend().has_one_memory() && state.backend().policy().master == dtype::f32; }
 
 }  // namespace
 
-checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id self, step_id step, generation_id generation)
+checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id self, step_id step, generation_id generation,
+                          snapshot_kind kind)
 {
     checkpoint_part part{self, step, generation, {}};
+    bool const beside = kind == snapshot_kind::beside && can_be_copied_beside(state);
+    std::vector<std::span<float const>> arrays;
     for (tensor_id t{0}; at(t) < writers.size(); ++t) {
-        if (writers[at(t)] == self) {
-            add_boxes(part, t, state.info(t), values_of(state.backend(), state.tensor(t)));
+        if (writers[at(t)] != self) {
+            continue;
+        }
+        auto const& tensor = state.tensor(t);
+        if (beside) {
+            add_boxes_beside(part, t, state.info(t), arrays.size());
+            arrays.insert(arrays.end(), {tensor.parameter.floats(), tensor.first_moment.floats(), tensor.second_moment.floats()});
+        } else {
+            add_boxes(part, t, state.info(t), values_of(state.backend(), tensor));
         }
     }
+    part.copies = beside ? std::make_shared<state_snapshot>(std::move(arrays)) : nullptr;
     return part;
 }
 

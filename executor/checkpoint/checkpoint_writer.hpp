@@ -18,12 +18,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "executor/checkpoint/checkpoint.hpp"
+#include "executor/checkpoint/state_snapshot.hpp"
 #include "executor/config/checkpoint_point.hpp"
 #include "executor/state/resident_state.hpp"
 #include "rheo/topology/tagged_index.hpp"
@@ -31,13 +33,23 @@
 
 namespace rheo::inline v0 {
 
+/// Where the values of a box are among arrays that are copied beside the training.
+struct copied_beside {
+    std::size_t array;       ///< of the parameter; its moments are the next two
+    std::int64_t first = 0;  ///< element
+    std::int64_t row = 0;    ///< elements from a row of the box to the next one
+
+    friend bool operator==(copied_beside const&, copied_beside const&) = default;
+};
+
 /// A box of a parameter: all of it, or a piece of the part that a shard has.
 struct tensor_snapshot {
     tensor_id tensor;
     std::string name;    ///< of the parameter
     tensor_shape shape;  ///< of the parameter
     index_box box;
-    tensor_values values;
+    tensor_values values;  ///< where they are not copied beside
+    std::optional<copied_beside> beside{};
 };
 
 /// What one rank writes of a checkpoint: a private copy.
@@ -46,6 +58,12 @@ struct checkpoint_part {
     step_id step;              ///< committed steps: the next one to run
     generation_id generation;  ///< in which it was begun; with the step it names the folder
     std::vector<tensor_snapshot> tensors;
+    std::shared_ptr<state_snapshot> copies{};  ///< made beside the training; null: there are none
+};
+
+enum class snapshot_kind : std::uint8_t {
+    now,     ///< the state may change when the part is there
+    beside,  ///< it may change after part.copies->release(), where there are copies; elsewhere at once
 };
 
 /// Which rank writes each tensor, so that every parameter is written once: tensors in the order of their size go to the holder
@@ -54,8 +72,9 @@ struct checkpoint_part {
 /// @pre every parameter has a holder
 std::vector<rank_id> deal_writing(collection const& state, std::vector<std::vector<rank_id>> const& holders);
 
-/// Copies the tensors that `me` has to write. Cost: 12 bytes read and written per element.
-checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id self, step_id step, generation_id generation);
+/// Copies the tensors that `me` has to write; beside the training only from floats that the processor reaches. Cost: 12 bytes read and written per element.
+checkpoint_part take_part(resident_state const& state, std::span<rank_id const> writers, rank_id self, step_id step, generation_id generation,
+                          snapshot_kind kind = snapshot_kind::now);
 
 /// What the rank that publishes adds to the parts.
 struct checkpoint_publication {

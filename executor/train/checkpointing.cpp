@@ -11,8 +11,6 @@
 #include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/checkpoint/levels/local_folder.hpp"
 #include "executor/config/toml.hpp"
-#include "rheo/pipeline/instance.hpp"
-#include "rheo/plan/keepers.hpp"
 #include "rheo/version.hpp"
 
 namespace rheo::inline v0 {
@@ -28,35 +26,6 @@ std::filesystem::path local_folder_of(job const& about, rank_id self)
 }
 
 }  // namespace
-
-tensor_holders keepers_of(collection const& state, std::span<pipeline_instance const> pipelines, int grid, optimizer_shards shards)
-{
-    auto holders = keepers_by_tensor(array_view{pipelines}, state, grid, shards);
-    for (std::size_t t = 0; t < holders.size(); ++t) {
-        if (!state.tensors[t].is_parameter) {
-            holders[t].clear();
-        }
-    }
-    return holders;
-}
-
-tensor_holders keepers_of(collection const& state, std::span<rank_holdings const> holdings)
-{
-    tensor_holders holders(state.tensors.size());
-    for (auto const& rank : holdings) {
-        for (std::size_t t = 0; t < holders.size(); ++t) {
-            auto const& tensor = state.tensors[t];
-            auto const holds = [&](layer_id l) { return std::binary_search(rank.layers.begin(), rank.layers.end(), l); };
-            if (tensor.is_parameter && std::any_of(tensor.layers.begin(), tensor.layers.end(), holds)) {
-                holders[t].push_back(rank.rank);
-            }
-        }
-    }
-    if (!state.tensors.empty() && are_of_keepers(state.tensors.back().committed)) {  // who keeps them holds the parameter, too
-        holders.erase(holders.begin(), holders.begin() + std::ssize(holders) / 2);
-    }
-    return holders;
-}
 
 checkpointing::checkpointing(job const& about, dataset const& data, fault_injector const& inject, launch_clock clock, rank_id self, std::optional<step_id> from)
     : job_{&about},
@@ -118,7 +87,22 @@ void checkpointing::begin(step_id step, generation_id generation, tensor_holders
     prepare(step, generation, holders, state);
     phase_ = phase::writing;
     if (writes()) {
-        writer_.begin(take_part(state, writers_, self_, step, generation));
+        writer_.begin(own_part(step, generation, state));
+    }
+}
+
+checkpoint_part checkpointing::own_part(step_id step, generation_id generation, resident_state const& state)
+{
+    auto part = take_part(state, writers_, self_, step, generation, snapshot_kind::beside);
+    copies_ = part.copies;
+    return part;
+}
+
+void checkpointing::before_change()
+{
+    if (copies_ != nullptr) {
+        copies_->release();
+        copies_.reset();
     }
 }
 
@@ -137,7 +121,7 @@ void checkpointing::begin_levels(step_id step, generation_id generation, std::sp
                                 .data_digest = to_string(data_->digest()),
                                 .files = {}},
                                {}});
-    auto part = writes() ? std::optional{take_part(state, writers_, self_, step, generation)} : std::nullopt;
+    auto part = writes() ? std::optional{own_part(step, generation, state)} : std::nullopt;
     auto const own = levels_.begin(std::move(part), std::move(about), {step, generation, members}, parts());
     if (own != nullptr && is_published_) {
         auto const to = unfinished_folder(job_->config.run.folder, step, generation);
@@ -285,9 +269,14 @@ void checkpointing::generation_ended(std::span<rank_id const> members)
     bool const is_under_way = phase_ != phase::idle && !is_offered();
     if (is_under_way || publisher_lost) {
         writer_.abandon();
+        levels_.give_up();
+        if (copies_ != nullptr) {
+            copies_->give_up();
+        }
         levels_.forget();
         phase_ = phase::idle;
     }
+    before_change();
 }
 
 void checkpointing::end_copies(mpi::messenger& messages)

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,19 +29,12 @@
 #include "executor/records/records.hpp"
 #include "executor/state/resident_state.hpp"
 #include "executor/train/job.hpp"
+#include "executor/train/tensor_holders.hpp"
 #include "rheo/pipeline/instance.hpp"
 #include "rheo/plan/optimizer_shards.hpp"
 #include "rheo/topology/holdings.hpp"
 
 namespace rheo::inline v0 {
-
-/// Which ranks have all committed roles of each tensor; none for what is no parameter.
-using tensor_holders = std::vector<std::vector<rank_id>>;
-
-/// @param grid shards of the model
-tensor_holders keepers_of(collection const& state, std::span<pipeline_instance const> pipelines, int grid, optimizer_shards shards);
-/// By what ranks hold in a recovery. @param state of the recovery (plan/keepers.hpp)
-tensor_holders keepers_of(collection const& state, std::span<rank_holdings const> holdings);
 
 class checkpointing {
 public:
@@ -56,6 +50,9 @@ public:
     /// A step was committed; `wanted` is the reduced request. Begins a checkpoint when one is due and none is being written.
     void committed(step_id step, bool wanted, generation_id generation, std::span<rank_id const> members, std::span<pipeline_instance const> pipelines,
                    resident_state const& state, optimizer_shards shards = {});
+
+    /// Before the state changes: what is still copied beside the training is copied, here too.
+    void before_change();
 
     /// Copies for other nodes move on. @throws mpi::peer_lost
     void progress(mpi::messenger& messages) { levels_.progress(messages); }
@@ -96,6 +93,7 @@ private:
     enum class phase : std::uint8_t { idle, local, spreading, ending, writing, offered, publishing };
 
     void begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
+    checkpoint_part own_part(step_id step, generation_id generation, resident_state const& state);
     void begin_levels(step_id step, generation_id generation, std::span<rank_id const> members, tensor_holders const& holders, resident_state const& state);
     void prepare(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state);
     bool writes() const { return std::find(writers_.begin(), writers_.end(), self_) != writers_.end(); }
@@ -118,6 +116,7 @@ private:
     launch_clock clock_;
     rank_id self_;
     std::atomic<std::int64_t> being_written_{-1};  ///< the step, for the writing thread
+    std::shared_ptr<state_snapshot> copies_{};     ///< of this rank's part, until they are made
     checkpoint_writer writer_;
     checkpoint_levels levels_;
     bool is_published_ = false;  ///< the one in progress goes on to the run folder

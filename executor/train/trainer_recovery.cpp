@@ -170,6 +170,7 @@ protocol_event trainer::perform(copy_state const&)
 {
     auto const start = with_->clock.now();
     auto const& next = *state_.next;
+    checkpoints_.before_change();
     expect_same_plan();
     give_up_half_done();
     if (next.salvage.in_place) {
@@ -223,6 +224,7 @@ protocol_event trainer::perform(merge_staging const&)
 {
     auto const start = with_->clock.now();
     auto const& next = *state_.next;
+    checkpoints_.before_change();
     if (changes_.next() != nullptr) {
         planner_ = changes_.merge(state_.now.step);
     }

@@ -221,6 +221,7 @@ protocol_event trainer::perform(update_state const& action)
     changes_.settled(step_id{step.value + 1}, is_reporter());
     transport_.settle(attempt_.totals.transport_comes_up, attempt_.totals.transport_failed);
     if (commits) {
+        checkpoints_.before_change();
         optimizer_.update(step, attempt_.totals, worker_->reductions(), copies_.gradients());
     }
     if (commits || redone) {

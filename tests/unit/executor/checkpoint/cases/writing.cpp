@@ -8,12 +8,15 @@
 #include <map>
 #include <set>
 
+#include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/records/earlier_run.hpp"
+#include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/executor/checkpoint/small_job.hpp"
 
 using namespace rheo;
+using Catch::Matchers::ContainsSubstring;
 namespace fs = std::filesystem;
 
 namespace {
@@ -212,4 +215,57 @@ TEST_CASE("writing: what must not be called is refused with a sentence")
     CHECK(writer.wait() == writer_state::ready);
     std::vector<std::vector<rank_id>> const nobody(small_job::info().tensors.size());
     CHECK_THROWS_AS(deal_writing(small_job::info(), nobody), precondition_error);
+}
+
+TEST_CASE("writing: a part that is copied beside the training has the same bytes")
+{
+    temporary_folder const run;
+    auto const state = small_job::state_after(step_id{3});
+    auto const writers = small_job::dealt(2);
+    part_progress const quietly{[](checkpoint_point) {}, [] {}};
+    write_part(run.path / "now", take_part(*state, writers, rank_id{1}, step_id{3}, generation_id{1}), quietly);
+    auto const part = take_part(*state, writers, rank_id{1}, step_id{3}, generation_id{1}, snapshot_kind::beside);
+    REQUIRE(part.copies != nullptr);
+    part.copies->release();
+    for (tensor_id t{0}; at(t) < small_job::info().tensors.size(); ++t) {  // the training continues
+        if (state->holds(t)) {
+            for (auto* values : {&state->tensor(t).parameter, &state->tensor(t).first_moment, &state->tensor(t).second_moment}) {
+                std::fill(values->floats().begin(), values->floats().end(), 0.0F);
+            }
+        }
+    }
+    write_part(run.path / "beside", part, quietly);
+    for (auto const& name : {model_file(rank_id{1}), state_file(rank_id{1}), part_file(rank_id{1})}) {
+        CHECK(run.read("beside/" + name) == run.read("now/" + name));
+    }
+}
+
+TEST_CASE("writing: arrays are copied whole or given up")
+{
+    std::vector<float> large(3 * state_snapshot::piece_elements + 5);
+    for (std::size_t i = 0; i < large.size(); ++i) {
+        large[i] = static_cast<float>(i % 8191);
+    }
+    std::vector<float> small{1, 2, 3};
+    auto const before = large;
+    for (int i = 0; i < 20; ++i) {
+        state_snapshot copies{{large, {}, small}};
+        copies.release();
+        std::fill(large.begin(), large.end(), -1.0F);
+        CHECK(std::ranges::equal(copies.array(0), before));
+        CHECK(copies.array(1).empty());
+        CHECK(std::ranges::equal(copies.array(2), small));
+        large = before;
+    }
+    state_snapshot copies{{large, small}};
+    copies.give_up();
+    std::fill(large.begin(), large.end(), -1.0F);
+    for (std::size_t array : {0U, 1U}) {
+        try {
+            auto const copy = copies.array(array);
+            CHECK(std::ranges::equal(copy, array == 0 ? before : small));
+        } catch (exit_error const& error) {
+            CHECK_THAT(error.what(), ContainsSubstring("given up before it was whole"));
+        }
+    }
 }
