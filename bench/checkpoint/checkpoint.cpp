@@ -21,6 +21,7 @@
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/checkpoint/checkpoint_writer.hpp"
+#include "executor/checkpoint/part_files.hpp"
 #include "executor/host/backend.hpp"
 #include "executor/state/resident_state.hpp"
 #include "rheo/model/model.hpp"
@@ -156,7 +157,8 @@ private:
         auto part = take(kind);
         auto const copies = part.copies;
         writer.begin(std::move(part));
-        auto stall = seconds_since(start);
+        auto const taken = seconds_since(start);
+        auto stall = taken;
         compute(o_.step);
         auto const changes = clock_type::now();
         if (copies != nullptr) {
@@ -165,7 +167,7 @@ private:
         stall += seconds_since(changes);
         writer.wait();
         note(name + ": stall", stall);
-        note(name + ": rate", seconds_since(start));
+        note(name + ": rate", taken + writer.written().duration.count);
         writer.hand_over();
         clean(target);
     }

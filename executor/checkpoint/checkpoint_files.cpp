@@ -45,7 +45,8 @@ input_file::input_file(std::filesystem::path path)
     if (descriptor_ < 0) {
         refuse(exit_code::bad_data, path_, "opened", errno);
     }
-    struct stat about{};
+    using file_status = struct stat;
+    file_status about{};
     if (::fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) {
         auto const error = S_ISREG(about.st_mode) ? errno : S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
         ::close(descriptor_);
@@ -123,6 +124,17 @@ std::string read_file(std::filesystem::path const& path, std::int64_t most)
         throw exit_error{exit_code::bad_data, fmt::format("'{}' has {} bytes; at most {} make sense", path.string(), file.bytes(), most)};
     }
     return file.read(0, file.bytes());
+}
+
+void write_file(std::filesystem::path const& path, std::string_view text, std::function<void()> const& half)
+{
+    output_file out{path};
+    out.write(text.substr(0, text.size() / 2));
+    if (half) {
+        half();
+    }
+    out.write(text.substr(text.size() / 2));
+    out.sync_and_close();
 }
 
 void sync_folder(std::filesystem::path const& folder)

@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace rheo::inline v0 {
 
@@ -50,6 +52,9 @@ private:
 
 /// The whole file. @throws exit_error: also when it has more bytes than `most`
 std::string read_file(std::filesystem::path const& path, std::int64_t most);
+
+/// Replaces the whole file, on disk when it returns. @param half called when half of it is written  @throws exit_error
+void write_file(std::filesystem::path const& path, std::string_view text, std::function<void()> const& half = {});
 
 /// What is in the folder under which name is on disk when it returns. @throws exit_error
 void sync_folder(std::filesystem::path const& folder);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "executor/checkpoint/checkpoint_publish.hpp"
+#include "executor/checkpoint/part_files.hpp"
 #include "executor/os/job_thread.hpp"
 #include "rheo/units/expects.hpp"
 

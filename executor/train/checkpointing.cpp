@@ -10,6 +10,7 @@
 #include "executor/checkpoint/checkpoint_manifest.hpp"
 #include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/checkpoint/levels/local_folder.hpp"
+#include "executor/checkpoint/part_files.hpp"
 #include "executor/config/toml.hpp"
 #include "rheo/version.hpp"
 

@@ -11,6 +11,7 @@
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/checkpoint/huggingface/weights.hpp"
+#include "executor/checkpoint/part_files.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/config/toml_value.hpp"
 #include "rheo/units/exit_error.hpp"

@@ -5,8 +5,8 @@
 #include <system_error>
 #include <utility>
 
-#include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/checkpoint/levels/local_folder.hpp"
+#include "executor/checkpoint/part_files.hpp"
 
 namespace rheo::inline v0 {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "executor/checkpoint/checkpoint_files.hpp"
-#include "executor/checkpoint/checkpoint_publish.hpp"
+#include "executor/checkpoint/part_files.hpp"
 
 namespace rheo::inline v0 {
 

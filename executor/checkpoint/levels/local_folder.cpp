@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "executor/checkpoint/checkpoint_files.hpp"
-#include "executor/checkpoint/checkpoint_publish.hpp"
+#include "executor/checkpoint/part_files.hpp"
 
 namespace rheo::inline v0 {
 
@@ -88,9 +88,7 @@ run_identity give_identity(fs::path const& run_folder)
 {
     std::random_device random;
     run_identity const made{(std::uint64_t{random()} << 32) | random() | 1U};
-    output_file file{run_folder / identity_file};
-    file.write(fmt::format("{:016x}\n", made.value));
-    file.sync_and_close();
+    write_file(run_folder / identity_file, fmt::format("{:016x}\n", made.value));
     sync_folder(run_folder);
     return made;
 }

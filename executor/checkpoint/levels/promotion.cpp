@@ -12,6 +12,7 @@
 #include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/checkpoint/levels/local_folder.hpp"
 #include "executor/checkpoint/manage/verify.hpp"
+#include "executor/checkpoint/part_files.hpp"
 #include "executor/state/collectives.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "rheo/version.hpp"

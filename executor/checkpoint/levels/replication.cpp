@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "executor/checkpoint/checkpoint_files.hpp"
-#include "executor/checkpoint/checkpoint_publish.hpp"
+#include "executor/checkpoint/part_files.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::inline v0 {

@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "executor/checkpoint/checkpoint_manifest.hpp"
-#include "executor/checkpoint/checkpoint_publish.hpp"
 #include "executor/checkpoint/levels/checkpoint_levels.hpp"
 #include "executor/checkpoint/levels/local_folder.hpp"
 #include "executor/checkpoint/levels/replica_routes.hpp"
+#include "executor/checkpoint/part_files.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"

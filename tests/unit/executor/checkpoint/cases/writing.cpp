@@ -9,6 +9,7 @@
 #include <set>
 
 #include "executor/checkpoint/checkpoint_publish.hpp"
+#include "executor/checkpoint/part_files.hpp"
 #include "executor/records/earlier_run.hpp"
 #include "rheo/units/exit_error.hpp"
 #include "support/catch.hpp"
