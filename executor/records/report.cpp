@@ -362,8 +362,8 @@ std::string checkpoint_line(checkpoint_record const& r)
 std::string level_line(level_record const& r)
 {
     auto const size = in_mebibytes(r.size);
-    auto const where = r.level == safety_level::local ? std::string{"node-local storage"} : fmt::format("{} more node{}", r.copies, plural(r.copies));
-    return fmt::format("step {} is safe on {}: {:.1f} MiB in {:.0f} ms ({:.0f} MiB/s)", r.step.value, where, size, in_milliseconds(r.duration),
+    auto const place = r.level == safety_level::local ? std::string{"node-local storage"} : fmt::format("{} more node{}", r.copies, plural(r.copies));
+    return fmt::format("step {} is safe on {}: {:.1f} MiB in {:.0f} ms ({:.0f} MiB/s)", r.step.value, place, size, in_milliseconds(r.duration),
                        size / r.duration.count);
 }
 

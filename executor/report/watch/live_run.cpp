@@ -176,7 +176,8 @@ void run_follower::take(json const& record)
         ++run_.checkpoints;
         event(checkpoint_line(*run_.last_checkpoint));
     } else if (kind == "safe") {
-        event(level_line(level_of(record)));
+        run_.last_safe = level_of(record);
+        event(level_line(*run_.last_safe));
     } else if (kind == "note") {
         event(text_member(record, "message"), true);
     } else if (kind == "end") {

@@ -59,7 +59,8 @@ struct live_run {
     std::vector<recovery_record> recoveries{};  ///< since the last launch
     std::size_t checkpoints = 0;                ///< since then
     std::optional<checkpoint_record> last_checkpoint{};
-    joules energy{};  ///< of all attempts that are recorded
+    std::optional<level_record> last_safe{};  ///< before it is published
+    joules energy{};                          ///< of all attempts that are recorded
     std::optional<live_memory> fullest{};
     std::vector<live_event> events{};  ///< in their order
     std::optional<run_end> end{};      ///< of the last launch

@@ -187,7 +187,9 @@ std::string changes_text(live_run const& run)
     }
     auto const recoveries = run.recoveries.empty() ? std::string{"none"} : fmt::format("{}, {} in all", run.recoveries.size(), time_text(sum.count));
     auto const last = run.last_checkpoint ? fmt::format("; last checkpoint of step {}", run.last_checkpoint->step.value) : std::string{"; no checkpoint yet"};
-    return recoveries + last;
+    auto const& safe = run.last_safe;
+    bool const is_newer = safe && (!run.last_checkpoint || safe->step > run.last_checkpoint->step);
+    return recoveries + last + (is_newer ? fmt::format(", on nodes of step {}", safe->step.value) : std::string{});
 }
 
 std::string energy_text(live_run const& run)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # resumed.sh <work folder> <rheo of the build with ULFM>: jobs on an MPI that ends all ranks when one is lost. They train to
 # the same bits as one rank of the other build; they say that losses are resumed only and keep the line that goes
-# on; after kill -9 of a rank the same command resumes.
+# on; after kill -9 of a rank the same command resumes, from node-local storage, too.
 set -u
 other=$2 rheo=$1/build/bin/rheo
 # shellcheck source=tests/support/jobs.sh
@@ -43,5 +43,20 @@ expect "the kept line resumes the job" 0 $?
 expect "from a checkpoint" 1 "$(grep -cE 'resuming after [0-9]+0 steps' again.out)"
 expect "to the digest of the undisturbed job" "$(value digest undisturbed)" "$(value digest killed)"
 [[ $(value digest killed) == $(value digest undisturbed) ]] || cat again.out
+
+# Checkpoints on the nodes' own storage: nothing was published, and one node is lost with its folder.
+nodes=(--set "checkpoint.local=$PWD/node-{node}" --set checkpoint.replicas=1 --set checkpoint.publish_every=1000 --set plan.node_size=2)
+train levels 4 "${nodes[@]}" &
+job=$!
+for _ in {1..2400}; do
+  grep -q '"kind":"safe","step":[4-9]0,"level":"replicated"' levels/metrics.jsonl 2>/dev/null && break
+  sleep 0.01
+done
+kill -9 "$(pid_of levels 2)"
+wait $job
+rm -rf node-1
+train levels 4 "${nodes[@]}"
+expect "a relaunch takes up copies from the other node" "0 1" "$? $(grep -c 'of them from copies on other nodes' levels.out)"
+expect "to the same digest" "$(value digest undisturbed)" "$(value digest levels)"
 
 exit $((failures > 0))

@@ -52,6 +52,7 @@ live_run a_run()
     run.fullest = live_memory{rank_id{3}, mebibytes(1536), mebibytes(1536)};
     run.validation = evaluation_record{step_id{80}, 2.5};
     run.last_checkpoint = checkpoint_record{step_id{80}, mebibytes(3), seconds{1}};
+    run.last_safe = level_record{step_id{90}, safety_level::replicated, mebibytes(3), seconds{1}, 1};
     run.checkpoints = 2;
     recovery_record r{};
     r.detect = seconds{0.25};
@@ -83,7 +84,7 @@ TEST_CASE("watch: a screen has the run's numbers, line by line")
           "speed       4096 tokens/s, 500 ms per step\n"
           "memory      at most 1.5 GiB on rank 3, planned 1.5 GiB: state and activations\n"
           "energy      100 J per step, 0.0488 J per token, 12345 J in all (emulated)\n"
-          "recoveries  1, 250 ms in all; last checkpoint of step 80\n"
+          "recoveries  1, 250 ms in all; last checkpoint of step 80, on nodes of step 90\n"
           "ranks       4: 2 pipelines of 2 + 3 ranks, 1f1b\n"
           "            pipeline 0: ranks 0 | 1; 3 microbatches\n"
           "            pipeline 1: ranks 2 | (3, 4); 1 microbatch\n"
