@@ -24,6 +24,9 @@ std::string progress_line(step_record const& r, seconds left, std::size_t width)
                             {fmt::format("lr {:.3g}", r.learning_rate), 4},
                             {fmt::format("{:.0f} tokens/s", per_second), 1},
                             {fmt::format("{} rank{}", r.ranks, r.ranks == 1 ? "" : "s"), 2}};
+    if (mfu(r) > 0) {
+        parts.insert(parts.end() - 1, {fmt::format("mfu {:.3g} %", 100 * mfu(r)), 3});
+    }
     if (r.energy.count > 0) {
         parts.push_back({fmt::format("{:.4g} J, {:.3g} J/token", r.energy.count, r.energy.count / static_cast<double>(r.tokens)), 5});
     }

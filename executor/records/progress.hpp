@@ -27,7 +27,7 @@ private:
 
 inline constexpr std::size_t any_width = std::numeric_limits<std::size_t>::max();
 
-/// `step 12/400  loss 2.3456  norm 1.23  lr 0.0003  1234 tokens/s  5 ranks  3 min left`, parts left out where it is longer than `width`.
+/// `step 12/400  loss 2.3456  norm 1.23  lr 0.0003  1234 tokens/s  mfu 41.5 %  5 ranks  3 min left`, parts left out where it is longer than `width`.
 /// @param left until the last step; below a second, and 0, where it is not known: left out
 std::string progress_line(step_record const& record, seconds left = {}, std::size_t width = any_width);
 

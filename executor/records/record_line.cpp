@@ -19,7 +19,7 @@ constexpr std::string_view texts[] = {"kind", "was", "message", "host", "sample"
 constexpr std::string_view whole_numbers[] = {
     "step", "attempt", "generation", "ranks", "pipelines", "tokens", "bytes", "rank", "pid", "exit_code", "steps", "steps_skipped", "evaluations_not_finite"};
 constexpr std::string_view lists_of_ranks[] = {"lost", "left"};
-constexpr std::string_view numbers[] = {"loss", "gradient_norm", "learning_rate", "validation_loss", "unigram_entropy"};
+constexpr std::string_view numbers[] = {"loss", "gradient_norm", "learning_rate", "validation_loss", "unigram_entropy", "mfu"};
 
 template <class Names>
 bool is_one_of(Names const& names, std::string_view key)

@@ -66,7 +66,12 @@ struct step_record {
     joules energy{};                  ///< of all ranks since the last attempt; 0: not known
     seconds planned_time{};           ///< of the step at the plan's clocks; 0: it has none
     joules planned_energy{};          ///< of all ranks that have a place, then
+    flop_rate model_rate{};           ///< model flops of the step (rheo/model/model_flops.hpp) in its duration
+    flop_rate compute{};              ///< of the ranks' devices as plan.cluster describes them; 0: it does not
 };
+
+/// The model flops utilization (MFU) of a step, by what the devices compute; 0: not known.
+constexpr double mfu(step_record const& r) { return r.compute.count > 0 ? r.model_rate.count / r.compute.count : 0.0; }
 
 struct evaluation_record {
     step_id step;     ///< steps committed

@@ -194,6 +194,12 @@ step_record step_of(nlohmann::json const& object)
     r.skipped = object.contains("skipped") && truth_member(object, "skipped");
     r.redone = text_member(object, "kind") == "redo";
     r.energy = {object.contains("energy_J") ? number_of(object, "energy_J") : 0.0};
+    if (object.contains("model_flops_per_s")) {
+        r.model_rate = {number_of(object, "model_flops_per_s")};
+    }
+    if (object.contains("mfu")) {
+        r.compute = {r.model_rate.count / number_of(object, "mfu")};
+    }
     return r;
 }
 
@@ -259,6 +265,12 @@ json to_json(step_record const& r)
                 {"recoveries", r.recoveries},
                 {"skipped", r.skipped},
                 {"pairs_computed", r.pairs_computed}};
+    if (r.model_rate.count > 0) {
+        object["model_flops_per_s"] = r.model_rate.count;
+    }
+    if (mfu(r) > 0) {
+        object["mfu"] = mfu(r);
+    }
     if (r.energy.count > 0) {
         object["energy_J"] = r.energy.count;
         object["energy_J_per_token"] = r.energy.count / static_cast<double>(r.tokens);

@@ -99,6 +99,12 @@ page_block curves(run_folder const& run)
         .name = "Tokens per second", .curves = {curve_of(run.of_kind("step"), "tokens_per_s", "tokens per second")}, .marks = marks, .from_zero = true};
     rate.curves.front().colour = 2;
     page_block blocks{curves_block(loss), curves_block(rate)};
+    if (auto const steps = run.of_kind("step"); !steps.empty() && steps.back()->contains("mfu")) {
+        curve_chart share{
+            .name = "Model flops utilization", .curves = {curve_of(steps, "mfu", "model flops / compute of the devices")}, .marks = marks, .from_zero = true};
+        share.curves.front().colour = 3;
+        blocks.push_back(curves_block(share));
+    }
     if (!marks.empty()) {
         blocks.push_back(note_block("Dashed red lines: the members or the plan changed."));
     }

@@ -191,6 +191,7 @@ page_block curves_of(std::vector<compared_run> const& runs)
     auto blocks = page_block::array();
     add_chart(runs, "step", "loss", "Loss, nats per token", false, blocks);
     add_chart(runs, "step", "tokens_per_s", "Tokens per second", true, blocks);
+    add_chart(runs, "step", "mfu", "Model flops utilization", true, blocks);
     add_chart(runs, "step", "energy_J", "Energy per step, J", true, blocks);
     return blocks;
 }

@@ -31,7 +31,9 @@ constexpr std::array columns{"unix_time_s",
                              "planned_duration_s",
                              "planned_energy_J",
                              "memory_bytes",
-                             "state_and_activation_bytes"};
+                             "state_and_activation_bytes",
+                             "model_flops_per_s",
+                             "mfu"};
 
 std::string cell(json const& record, char const* key)
 {

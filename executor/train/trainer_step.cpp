@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include "executor/config/learning_rate.hpp"
+#include "executor/plan/planned_cluster.hpp"
 #include "executor/train/parts/step_reduction.hpp"
+#include "rheo/model/model_flops.hpp"
 #include "rheo/units/exit_code.hpp"
 
 namespace rheo::inline v0 {
@@ -272,6 +274,8 @@ void trainer::record_step(outcome found)
         so_far_.loss = loss;
         so_far_.skipped += skipped ? 1 : 0;
     }
+    auto const duration = with_->clock.since(attempt_began_);
+    auto const work = static_cast<double>(model_flops(job_->model, job_->shape()).count) * job_->microbatches();
     bool const at_planned_clocks = !section_.plan.clocks.empty() && !sweep_.runs();
     with_->record.step({.step = state_.now.step,
                         .of_steps = job_->config.train.steps,
@@ -280,7 +284,7 @@ void trainer::record_step(outcome found)
                         .gradient_norm = attempt_.totals.gradient_norm(),
                         .learning_rate = learning_rate(job_->config.optimizer, job_->config.train.steps, state_.now.step),
                         .tokens = job_->tokens_per_step(),
-                        .duration = with_->clock.since(attempt_began_),
+                        .duration = duration,
                         .ranks = static_cast<int>(generation_->members.size()),
                         .recoveries = recovery_.recoveries(),
                         .skipped = skipped,
@@ -288,7 +292,9 @@ void trainer::record_step(outcome found)
                         .pairs_computed = attempt_.totals.contributions,
                         .energy = attempt_.energy,
                         .planned_time = at_planned_clocks ? clocks_.chosen().time : seconds{},
-                        .planned_energy = at_planned_clocks ? clocks_.chosen().energy : joules{}});
+                        .planned_energy = at_planned_clocks ? clocks_.chosen().energy : joules{},
+                        .model_rate = {duration.count > 0 ? work / duration.count : 0.0},
+                        .compute = compute_of(job_->config.plan.cluster, generation_->members)});
 }
 
 protocol_event trainer::perform(decide const& action)

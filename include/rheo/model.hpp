@@ -11,6 +11,7 @@
 #include "rheo/model/layer.hpp"
 #include "rheo/model/layer_error.hpp"
 #include "rheo/model/model.hpp"
+#include "rheo/model/model_flops.hpp"
 #include "rheo/model/op.hpp"
 #include "rheo/model/op_shapes.hpp"
 #include "rheo/model/parameter_bytes.hpp"

@@ -38,6 +38,8 @@ constexpr metric metrics[] = {
     {"rheo_gradient_norm", "gauge", "Norm of the gradient of the newest step."},
     {"rheo_learning_rate", "gauge", "Learning rate of the newest step."},
     {"rheo_tokens_per_second", "gauge", "Tokens per second of the newest step."},
+    {"rheo_model_flops_per_second", "gauge", "Model flops per second of the newest step."},
+    {"rheo_mfu_ratio", "gauge", "Model flops utilization of the newest step, by the compute that plan.cluster describes."},
     {"rheo_step_duration_seconds", "gauge", "Time of the newest step."},
     {"rheo_process_resident_memory_bytes", "gauge", "Resident memory of the process of the reporting rank."},
     {"rheo_state_and_activation_bytes", "gauge", "State, gradients and activations that the reporting rank holds."},
@@ -128,6 +130,8 @@ void run_gauges::add(json const& record)
         set("rheo_gradient_norm", "gradient_norm");
         set("rheo_learning_rate", "learning_rate");
         set("rheo_tokens_per_second", "tokens_per_s");
+        set("rheo_model_flops_per_second", "model_flops_per_s");
+        set("rheo_mfu_ratio", "mfu");
         set("rheo_joules_per_token", "energy_J_per_token");
         count("rheo_steps_total", 1);
         count("rheo_step_seconds_total", number(record, "duration_s"));

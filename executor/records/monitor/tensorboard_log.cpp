@@ -44,6 +44,7 @@ constexpr curve_source step_curves[] = {
     {"gradient_norm", "train/grad_norm"},
     {"learning_rate", "train/learning_rate"},
     {"tokens_per_s", "train/tokens_per_second"},
+    {"mfu", "train/mfu"},
     {"duration_s", "train/step_seconds"},
     {"ranks", "train/ranks"},
     {"energy_J", "energy/joules_per_step"},

@@ -288,8 +288,10 @@ std::vector<std::string> watch_screen(live_run const& run, screen_shape shape, d
         if (run.last) {
             lines.push_back(named("gradient", fmt::format("norm {:.3g}, learning rate {:.3g}", run.last->gradient_norm, run.last->learning_rate)));
             auto const duration = run.last->duration.count;
-            lines.push_back(named("speed", fmt::format("{} tokens/s, {} per step",
-                                                       count_text(duration > 0 ? static_cast<double>(run.last->tokens) / duration : 0), time_text(duration))));
+            auto const share = mfu(*run.last) > 0 ? fmt::format(", mfu {:.3g} %", 100 * mfu(*run.last)) : std::string{};
+            lines.push_back(
+                named("speed", fmt::format("{} tokens/s, {} per step{}", count_text(duration > 0 ? static_cast<double>(run.last->tokens) / duration : 0),
+                                           time_text(duration), share)));
         }
         if (run.fullest) {
             auto const& most = *run.fullest;

@@ -6,6 +6,7 @@
 #include "executor/config/files/schedule_file.hpp"
 #include "executor/plan/choice_report.hpp"
 #include "executor/plan/plan_report.hpp"
+#include "executor/plan/planned_cluster.hpp"
 #include "executor/plan/planning.hpp"
 #include "support/catch.hpp"
 #include "support/rheo_command.hpp"
@@ -60,6 +61,18 @@ TEST_CASE("planned_cluster: its device, nodes and memory count")
     auto const error = make_plan(model, config, 4).error();
     CHECK(error.starts_with("no pipeline of 2 ranks keeps within plan.memory_mib = 0.1024; the least that one needs is "));
     CHECK(error.ends_with("; plan.memory_mib is the memory of a device in " + config.plan.cluster));
+}
+
+TEST_CASE("planned_cluster: ranks compute as their devices do")
+{
+    temporary_folder const folder;
+    auto const path = folder.write("c.toml", cluster_of("10.0", "1.0") + "[[different]]\nnodes = 1\ncompute_tflops = 4.0\n");
+    rank_id const ranks[] = {rank_id{0}, rank_id{1}, rank_id{3}};
+    CHECK(compute_of(path, ranks).count == 24e12);
+    rank_id const beyond[] = {rank_id{4}};
+    CHECK(compute_of(path, beyond).count == 0);
+    CHECK(compute_of("", ranks).count == 0);
+    CHECK(compute_of((folder.path / "missing.toml").string(), ranks).count == 0);
 }
 
 TEST_CASE("planned_cluster: schedule, degree, pipelines are chosen")

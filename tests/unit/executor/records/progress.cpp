@@ -30,6 +30,11 @@ TEST_CASE("progress: a line says how the job goes")
     plain.energy = {};
     CHECK(progress_line(plain, {200.0}) == "step 12/400  loss 2.3457  norm 1.23  lr 0.0003  2468 tokens/s  5 ranks  3 min left");
     CHECK(progress_line(record) == "step 12/400  loss 2.3457  norm 1.23  lr 0.0003  2468 tokens/s  5 ranks  123.5 J, 0.1 J/token");
+    plain.model_rate = {4.15e14};
+    CHECK(progress_line(plain).find("mfu") == std::string::npos);  // no description says what the devices compute
+    plain.compute = {1e15};
+    CHECK(progress_line(plain) == "step 12/400  loss 2.3457  norm 1.23  lr 0.0003  2468 tokens/s  mfu 41.5 %  5 ranks");
+    plain.compute = {};
     plain.of_steps = 0;
     plain.ranks = 1;
     plain.skipped = true;

@@ -146,8 +146,11 @@ TEST_CASE("records: metrics are JSON lines by the reporter only")
     records reporter(run, rank_id{0}, false, true);
     records other(run, rank_id{1}, false, true);
     reporter.set_reporter(true);
+    auto first = step(0);
+    first.model_rate = {3e12};
+    first.compute = {8e12};
     for (auto* r : {&reporter, &other}) {
-        r->step(step(0));
+        r->step(first);
         r->evaluation({step_id{1}, 3.25});
         r->recovery(loss_of({rank_id{2}}));
         r->note("a \"note\" \xff\n");
@@ -155,6 +158,9 @@ TEST_CASE("records: metrics are JSON lines by the reporter only")
     auto const lines = lines_of(folder.read("metrics.jsonl"));
     REQUIRE(lines.size() == 4);
     CHECK(lines[0]["kind"] == "step");
+    CHECK(lines[0]["model_flops_per_s"] == 3e12);
+    CHECK(lines[0]["mfu"] == 0.375);
+    CHECK(mfu(step_of(lines[0])) == 0.375);
     CHECK(lines[0]["tokens_per_s"] == 4096.0);
     CHECK(lines[0]["duration_s"] == 0.5);
     CHECK(lines[1]["kind"] == "evaluation");

@@ -93,6 +93,14 @@ TEST_CASE("watch: a screen has the run's numbers, line by line")
           "second event\n");
 }
 
+TEST_CASE("watch: the speed has the share of the devices' compute")
+{
+    auto run = a_run();
+    run.last->model_rate = {3e12};
+    run.last->compute = {8e12};
+    CHECK(joined(watch_screen(run, {.columns = 80, .rows = 24, .unicode = false}, 1120)).find("500 ms per step, mfu 37.5 %\n") != std::string::npos);
+}
+
 TEST_CASE("watch: a run says in which phase it is")
 {
     auto run = a_run();

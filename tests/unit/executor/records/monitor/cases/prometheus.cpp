@@ -35,7 +35,9 @@ nlohmann::json step(std::int64_t number, double duration = 0.5)
                         .tokens = 2048,
                         .duration = seconds{duration},
                         .ranks = 5,
-                        .energy = joules{100}};
+                        .energy = joules{100},
+                        .model_rate = {3e12},
+                        .compute = {8e12}};
     return stamped(to_json(r), 1000.5 + static_cast<double>(number), number + 1);
 }
 
@@ -89,6 +91,8 @@ TEST_CASE("prometheus: each record sets what it says")
     CHECK(read.value("rheo_gradient_norm") == 1.25);
     CHECK(read.value("rheo_learning_rate") == 0.001);
     CHECK(read.value("rheo_tokens_per_second") == 4096);
+    CHECK(read.value("rheo_model_flops_per_second") == 3e12);
+    CHECK(read.value("rheo_mfu_ratio") == 0.375);
     CHECK(read.value("rheo_step_duration_seconds") == 0.5);
     CHECK(read.value("rheo_joules_per_token") == 100.0 / 2048);
     CHECK(read.value("rheo_checkpoint_steps") == 3);

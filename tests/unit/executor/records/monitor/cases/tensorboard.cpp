@@ -107,6 +107,8 @@ TEST_CASE("tensorboard: a run has its curves under PyTorch's tags")
         writer.start({generation_id{0}, step_id{0}, 3}, true);
         auto first = step(0);
         first.energy = joules{1024};
+        first.model_rate = {3e12};
+        first.compute = {8e12};
         writer.step(first);
         auto redone = step(1);
         redone.redone = true;
@@ -123,6 +125,7 @@ TEST_CASE("tensorboard: a run has its curves under PyTorch's tags")
     CHECK(curves.at("train/tokens_per_second") == points{{1, 4096.0F}, {2, 4096.0F}});
     CHECK(curves.at("train/step_seconds") == points{{1, 0.5F}, {2, 0.5F}});
     CHECK(curves.at("train/ranks") == points{{1, 3.0F}, {2, 3.0F}});
+    CHECK(curves.at("train/mfu") == points{{1, 0.375F}});
     CHECK(curves.at("energy/joules_per_step") == points{{1, 1024.0F}});
     CHECK(curves.at("energy/joules_per_token") == points{{1, 0.5F}});
     CHECK(curves.at("memory/process_gib").size() == 2);
