@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DCOMPILER= -DFLAGS= -DFILE= -P compile_fail.cmake: see rheo_add_compile_fail_test.
+# cmake -DCOMPILER= -DFLAGS= -DFILE= [-DWITHIN=] -P compile_fail.cmake: see rheo_add_compile_fail_test.
 cmake_minimum_required(VERSION 3.25)
 file(STRINGS "${FILE}" lines REGEX "^// expect: ")
 if(NOT lines)
@@ -15,12 +15,24 @@ execute_process(COMMAND "${COMPILER}" ${FLAGS} -DRHEO_MISTAKE "${FILE}"
 if(rc EQUAL 0)
   message(FATAL_ERROR "${FILE} compiles with its mistake")
 endif()
+set(whole "${out}")
+if(DEFINED WITHIN)
+  string(REGEX REPLACE "[][;]" "," out "${out}") # which lists of CMake would take as theirs
+  string(REGEX MATCHALL "[^\n]*\n" shown "${out}")
+  list(SUBLIST shown 0 ${WITHIN} shown)
+  list(JOIN shown "" out)
+  string(FIND "${out}" "${FILE}:" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "${FILE} is refused, but the first ${WITHIN} lines do not name a line of it. The compiler said:\n${whole}")
+  endif()
+endif()
+string(REGEX REPLACE " *\", \"" " " out "${out}") # clang gets a sentence as lines of its width, see stated in rheo/units/fixed_text.hpp
 foreach(line IN LISTS lines)
   string(REGEX REPLACE "^// expect: " "" sentence "${line}")
   string(STRIP "${sentence}" sentence)
   string(FIND "${out}" "${sentence}" at)
   if(at EQUAL -1)
-    message(FATAL_ERROR "${FILE} is refused, but not with the sentence\n  ${sentence}\nThe compiler said:\n${out}")
+    message(FATAL_ERROR "${FILE} is refused, but not with the sentence\n  ${sentence}\nThe compiler said:\n${whole}")
   endif()
 endforeach()
 message(STATUS "refused with the expected sentence")

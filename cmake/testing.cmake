@@ -137,15 +137,26 @@ function(rheo_add_mpi_test)
 endfunction()
 
 # rheo_add_compile_fail_test(<file.cpp> [compile options...]): with -DRHEO_MISTAKE the file must be refused with each sentence
-# that its lines "// expect: <sentence>" give; without it, as the control, it must compile without a warning.
+# that its lines "// expect: <sentence>" give; without it, as the control, it must compile without a warning. WITHIN n: sentences and the
+# user's file and line are in the first n lines of the output. COMPILER c NAME n: with another compiler than that of the build, as compile_fail.<file>.<n>.
 function(rheo_add_compile_fail_test file)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "WITHIN;COMPILER;NAME" "")
   cmake_path(GET file STEM stem)
+  set(more "")
+  if(arg_WITHIN)
+    set(more -DWITHIN=${arg_WITHIN})
+  endif()
+  set(compiler "${CMAKE_CXX_COMPILER}")
+  if(arg_COMPILER)
+    set(compiler "${arg_COMPILER}")
+    string(APPEND stem ".${arg_NAME}")
+  endif()
   set(flags -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-    -I${PROJECT_SOURCE_DIR}/include -isystem ${RHEO_RANGE_V3_INCLUDE} ${ARGN})
+    -I${PROJECT_SOURCE_DIR}/include -isystem ${RHEO_RANGE_V3_INCLUDE} ${arg_UNPARSED_ARGUMENTS})
   if(RHEO_RANGE_V3_INCLUDE STREQUAL "/usr/include")
     list(REMOVE_ITEM flags -isystem /usr/include)
   endif()
-  add_test(NAME compile_fail.${stem} COMMAND "${CMAKE_COMMAND}" "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DFLAGS=${flags}"
-    "-DFILE=${file}" -P "${rheo_cmake_folder}/compile_fail.cmake")
+  add_test(NAME compile_fail.${stem} COMMAND "${CMAKE_COMMAND}" "-DCOMPILER=${compiler}" "-DFLAGS=${flags}"
+    "-DFILE=${file}" ${more} -P "${rheo_cmake_folder}/compile_fail.cmake")
   rheo_limit(compile_fail.${stem} 240 compile_fail)
 endfunction()

@@ -17,6 +17,7 @@ function(verdict name content expected)
 endfunction()
 
 set(mistake "#ifdef RHEO_MISTAKE\nstatic_assert(false, \"two and two are four\")@\n#endif\n")
+verdict(lines "// expect: two and two are four\n#ifdef RHEO_MISTAKE\nstatic_assert(false, \"two and  \\\", \\\"two are four\")@\n#endif\n" "^passes")
 verdict(good "// expect: two and two are four\n${mistake}" "^passes")
 verdict(other_sentence "// expect: two and two are five\n${mistake}" "is refused, but not with the sentence")
 verdict(no_mistake "// expect: two and two are four\nint x@\n" "compiles with its mistake")

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "rheo/model/fusion.hpp"
@@ -159,14 +160,32 @@ struct neighbours {
 template <stated Fault>
 struct operations_fit {
     static_assert(
-        Fault.words[0] == '\0',
+        Fault.empty(),
         "rheo: an operation does not fit the slots and parameters that its layer declares; which one and why are the words of this check's parameter");
 };
+
+template <class Layer>
+concept constant_layer = layer<Layer> && requires { typename std::bool_constant<(static_cast<void>(Layer::describe()), true)>; };
+
+/// The fault of a layer type; nothing where that cannot be asked, so that the sentence about it is the first error.
+template <class Layer>
+constexpr layer_error fault_of_layer()
+{
+    if constexpr (layer<Layer>) {
+        return error_of(Layer::describe());
+    } else {
+        return {};
+    }
+}
 
 /// A layer type, looked at once however often a model has it.
 template <class Layer>
 struct layer_check {
-    static constexpr layer_error fault = error_of(Layer::describe());
+    static_assert(layer<Layer>, "rheo: a layer of a model needs a static function describe() that returns a layer_description");
+    static_assert(!layer<Layer> || constant_layer<Layer>,
+                  "rheo: the compiler cannot call describe() of this layer: it must be constexpr, call nothing that is not, and make at most 16 "
+                  "operations, 16 slots and 16 parameters");
+    static constexpr layer_error fault = fault_of_layer<Layer>();
     static constexpr operations_fit<stated<fault.size>{fault.letters}> verdict{};
 };
 template <std::size_t Count, class Layer>

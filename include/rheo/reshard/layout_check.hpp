@@ -22,8 +22,8 @@ namespace detail {
 
 template <stated Sentence>
 struct layout_is_sound {
-    static_assert(Sentence.words[0] == 0, "rheo: this is no layout; the sentence in the parameter says where and why");
-    static constexpr bool passed = Sentence.words[0] == 0;
+    static_assert(Sentence.empty(), "rheo: this is no layout; the sentence in the parameter says where and why");
+    static constexpr bool passed = Sentence.empty();
 };
 
 template <layout_type Layout>
@@ -38,8 +38,8 @@ inline constexpr auto reshard_sentence_of = [] {
 
 template <stated Sentence>
 struct reshard_is_proved {
-    static_assert(Sentence.words[0] == 0, "rheo: this layout does not become that one; the sentence in the parameter says why");
-    static constexpr bool passed = Sentence.words[0] == 0;
+    static_assert(Sentence.empty(), "rheo: this layout does not become that one; the sentence in the parameter says why");
+    static constexpr bool passed = Sentence.empty();
 };
 
 }  // namespace detail

@@ -54,6 +54,27 @@ namespace detail {
 /// A sentence as a template argument, which is how a compiler prints it.
 template <std::size_t Length>
 struct stated {
+#ifdef __clang__  // which prints the first 36 letters of a longer text, and the first ten of several texts: so lines, broken between words where it can be
+    static constexpr std::size_t longest = 36;
+    char words[Length / longest * 2 + 1][longest + 1]{};
+
+    constexpr explicit stated(char const* message)
+    {
+        std::size_t from = 0;
+        for (auto& line : words) {
+            auto end = Length - from < longest ? Length : from + longest;
+            for (auto k = end; end < Length && k > from; --k) {
+                if (message[k - 1] == ' ') {
+                    end = k;
+                    break;
+                }
+            }
+            for (std::size_t k = 0; k < longest && from < Length + (k > 0); ++k) {
+                line[k] = from < end ? message[from++] : ' ';
+            }
+        }
+    }
+#else
     char words[Length + 1]{};
 
     constexpr explicit stated(char const* message)
@@ -62,6 +83,8 @@ struct stated {
             words[k] = message[k];
         }
     }
+#endif
+    static constexpr bool empty() { return Length == 0; }
 };
 
 }  // namespace detail

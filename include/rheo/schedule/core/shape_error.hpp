@@ -59,15 +59,15 @@ constexpr auto stated_fault()
 }
 
 template <stated Sentence>
-constexpr void refuse_if(bool is_so)
+constexpr void refuse_if(bool is_so, std::string_view message)
 {
-    expects(!is_so, Sentence.words);
+    expects(!is_so, message.data());
 }
 
 template <std::size_t... Faults>
 constexpr void expect_none(std::size_t fault, std::index_sequence<Faults...>)
 {
-    (refuse_if<stated_fault<Faults + 1>()>(fault == Faults + 1), ...);
+    (refuse_if<stated_fault<Faults + 1>()>(fault == Faults + 1, error_messages[Faults + 1]), ...);
 }
 
 /// Throws the sentence of a fault; in a constant expression the compiler shows its words.
