@@ -56,6 +56,8 @@ if(TARGET rheo)
   endif()
   install(PROGRAMS cmake/slurm/train.sbatch DESTINATION "${CMAKE_INSTALL_DATADIR}/rheo/slurm")
 endif()
+  install(PROGRAMS cmake/pbs/train.pbs DESTINATION "${CMAKE_INSTALL_DATADIR}/rheo/pbs")
+  install(PROGRAMS cmake/flux/train.flux DESTINATION "${CMAKE_INSTALL_DATADIR}/rheo/flux")
 
 configure_package_config_file(cmake/rheo-config.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/rheo-config.cmake" INSTALL_DESTINATION "${package}")
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/rheo-config-version.cmake"

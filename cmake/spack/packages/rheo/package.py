@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipe for Spack: `spack repo add <checkout>/cmake/spack`, then `spack install rheo ^openmpi@5:`."""
+"""Recipe for Spack 1.0 and later: `spack repo add <checkout>/cmake/spack`, then `spack install rheo ^openmpi@5:`."""
+
+from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
+from spack_repo.builtin.build_systems.cuda import CudaPackage
 
 from spack.package import *
 
 
-class Rheo(CMakePackage):
+class Rheo(CMakePackage, CudaPackage):
     """Trains models in pipelines that flow around failures: a header-only C++20 library of plans, schedules
     and recoveries that the compiler checks, and a program that runs them under MPI with the same bits
     after the loss of ranks."""
@@ -15,6 +18,7 @@ class Rheo(CMakePackage):
     version("main", branch="main")
 
     variant("executor", default=True, description="kernels, executor and the program rheo; else headers only")
+    variant("nccl", default=False, when="+executor+cuda", description="run-time library for messages between GPUs")
 
     depends_on("cxx", type="build")
     depends_on("cmake@3.25:", type="build")
@@ -36,6 +40,14 @@ class Rheo(CMakePackage):
         depends_on("zlib-api")
         depends_on("zstd")
         depends_on("sentencepiece")
+    # cuBLASLt, cuDNN and NCCL are opened when they are used.
+    with when("+cuda"):
+        depends_on("cuda@12.4:")
+        depends_on("cudnn@9:", type="run")
+    depends_on("nccl@2.27.3:", when="+nccl", type="run")
+
+    conflicts("+cuda", when="~executor", msg="the headers alone have no kernels: use +executor with +cuda")
+    conflicts("cuda_arch=none", when="+cuda", msg="say for which devices, for example cuda_arch=90a")
 
     conflicts("%gcc@:11", msg="rheo needs C++20 as of g++ 12")
     conflicts("%clang@:15", msg="rheo needs C++20 as of clang 16")
@@ -46,8 +58,11 @@ class Rheo(CMakePackage):
         args = [
             self.define("RHEO_TESTS", False),
             self.define("RHEO_EXECUTOR", "ON" if self.spec.satisfies("+executor") else "OFF"),
+            self.define("RHEO_CUDA", "ON" if self.spec.satisfies("+cuda") else "OFF"),
         ]
         if self.spec.satisfies("+executor"):
             # Spack's MPI is the one to use, whether it survives losses or not.
             args += [self.define("MPI_HOME", self.spec["mpi"].prefix), self.define("RHEO_ANY_MPI", True)]
+        if self.spec.satisfies("+cuda"):
+            args.append(self.define("RHEO_CUDA_ARCHITECTURES", ";".join(self.spec.variants["cuda_arch"].value)))
         return args
