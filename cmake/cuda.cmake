@@ -2,11 +2,25 @@
 # CUDA, when its compiler is found (in the path, under CUDA_PATH, or where the toolkit puts itself). Sets
 #   RHEO_BUILD_CUDA, RHEO_CUDA_VERDICT     whether the CUDA kernels are built; what was found
 #   RHEO_BUILD_CUDNN, RHEO_CUDNN_VERDICT   whether attention by cuDNN is, from its headers and those of its frontend; nothing is linked
-# and rheo_cuda_kernels(<target> architectures...), which gives a library of .cu files its flags.
+#   RHEO_CUDA_PTX, RHEO_CUDA_CODE          the compute capability whose PTX is kept for newer devices; all code, as "90a 80+"
+# and rheo_cuda_kernels(<target> architectures...), which gives a library of .cu files its flags; <number>+ is PTX.
 set(RHEO_CUDA_ARCHITECTURES 90a CACHE STRING "compute capabilities that the CUDA kernels are built for, as 80;90a;100")
 # 90 and 90a run on the same devices, but only 90a has warpgroup instructions.
 string(REGEX REPLACE "(^|;)90(;|$)" "\\190a\\2" RHEO_CUDA_ARCHITECTURES "${RHEO_CUDA_ARCHITECTURES}")
 list(REMOVE_DUPLICATES RHEO_CUDA_ARCHITECTURES)
+# Newer devices get PTX, of the newest of these: but 90a has instructions that only 9.0 has, and its kernels are empty without them, so then that of 80.
+set(RHEO_CUDA_PTX 0)
+foreach(architecture IN LISTS RHEO_CUDA_ARCHITECTURES)
+  string(REGEX REPLACE "[^0-9]" "" number "${architecture}")
+  if(number GREATER RHEO_CUDA_PTX)
+    set(RHEO_CUDA_PTX ${number})
+  endif()
+endforeach()
+if(RHEO_CUDA_PTX EQUAL 90)
+  set(RHEO_CUDA_PTX 80)
+endif()
+list(JOIN RHEO_CUDA_ARCHITECTURES " " RHEO_CUDA_CODE) # as the program says it
+string(APPEND RHEO_CUDA_CODE " ${RHEO_CUDA_PTX}+")
 set(RHEO_BUILD_CUDA OFF)
 set(RHEO_CUDA_VERDICT "not looked for")
 set(RHEO_BUILD_CUDNN OFF)
@@ -44,7 +58,7 @@ if(RHEO_NVCC)
   if(TARGET CUDA::cublasLt)
     set(RHEO_BUILD_CUDA ON)
     list(JOIN RHEO_CUDA_ARCHITECTURES ", sm_" architectures)
-    set(RHEO_CUDA_VERDICT "${CMAKE_CUDA_COMPILER_VERSION}, for sm_${architectures}")
+    set(RHEO_CUDA_VERDICT "${CMAKE_CUDA_COMPILER_VERSION}, for sm_${architectures}, PTX of compute_${RHEO_CUDA_PTX}")
   endif()
 endif()
 if(NOT RHEO_BUILD_CUDA AND NOT RHEO_CUDA STREQUAL "AUTO")
@@ -80,7 +94,11 @@ function(rheo_cuda_kernels target)
     list(APPEND flags -Werror=all-warnings)
   endif()
   foreach(architecture IN LISTS ARGN)
-    list(APPEND flags "-gencode=arch=compute_${architecture},code=sm_${architecture}")
+    if(architecture MATCHES "^([0-9]+)[+]$")
+      list(APPEND flags "-gencode=arch=compute_${CMAKE_MATCH_1},code=compute_${CMAKE_MATCH_1}")
+    else()
+      list(APPEND flags "-gencode=arch=compute_${architecture},code=sm_${architecture}")
+    endif()
   endforeach()
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:${flags}>)
   # cuBLASLt is opened at its first use (kernels/cuda/cublaslt.cu)

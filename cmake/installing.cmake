@@ -31,6 +31,7 @@ if(TARGET rheo_executor)
   set(rheo_has_executor ON)
   if(RHEO_BUILD_CUDA) # named by its file, see executor/CMakeLists.txt
     install(FILES "$<TARGET_FILE:rheo_kernels_cuda>" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    install(FILES "$<TARGET_FILE:CUDA::cudart_static>" DESTINATION "${CMAKE_INSTALL_LIBDIR}/rheo") # which NVIDIA's licence lists as redistributable
   endif()
   foreach(target executor executor_cuda kernels compiled)
     set_target_properties(rheo_${target} PROPERTIES EXPORT_NAME ${target})
@@ -55,9 +56,9 @@ if(TARGET rheo)
     install(FILES "${rheo_reference}/completion/rheo.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
   endif()
   install(PROGRAMS cmake/slurm/train.sbatch DESTINATION "${CMAKE_INSTALL_DATADIR}/rheo/slurm")
-endif()
   install(PROGRAMS cmake/pbs/train.pbs DESTINATION "${CMAKE_INSTALL_DATADIR}/rheo/pbs")
   install(PROGRAMS cmake/flux/train.flux DESTINATION "${CMAKE_INSTALL_DATADIR}/rheo/flux")
+endif()
 
 configure_package_config_file(cmake/rheo-config.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/rheo-config.cmake" INSTALL_DESTINATION "${package}")
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/rheo-config-version.cmake"

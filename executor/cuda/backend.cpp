@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include "executor/cuda/compiled_code.hpp"
 #include "executor/cuda/device_memory.hpp"
 #include "executor/cuda/event_stream.hpp"
 #include "executor/cuda/product_table.hpp"
@@ -274,10 +275,14 @@ std::string no_device_error(cudaError_t code, int driver)
     return code == cudaErrorNoDevice ? "the NVIDIA driver has none, or CUDA_VISIBLE_DEVICES hides them all" : cudaGetErrorString(code);
 }
 
-/// The rank's, which is the current one from then on. @pre there is one
+/// The rank's, which is the current one from then on. @pre there is one @throws exit_error when no kernel runs on it
 int choose_device(found_devices const& found, int rank_on_node)
 {
     auto const device = rank_on_node % static_cast<int>(found.names.size());
+    auto const properties = properties_of(device);
+    if (auto error = error_of_code(device_codes(RHEO_CUDA_CODE), properties.name, 10 * properties.major + properties.minor); !error.empty()) {
+        throw exit_error{exit_code::environment, std::move(error)};
+    }
     check(cudaSetDevice(device), "cudaSetDevice");
     return device;
 }
@@ -347,6 +352,8 @@ found_cudnn find_cudnn()
         return {{}, e.what()};
     }
 }
+
+std::string compiled_code() { return to_text(device_codes(RHEO_CUDA_CODE)); }
 
 found_devices find_devices()
 {

@@ -38,6 +38,9 @@ struct found_devices {
 };
 found_devices find_devices();
 
+/// For which devices the kernels were compiled, in words; empty: for none.
+std::string compiled_code();
+
 /// The version of cuDNN, which is opened for that; where there is none, why.
 struct found_cudnn {
     std::string version;

@@ -181,6 +181,7 @@ int info(info_options const& options)
         auto const flags = cpu_flags();
         auto const found = power::find_devices();
         auto const gpus = cuda::find_devices();
+        auto const code = cuda::compiled_code();
         auto const cudnn = cuda::find_cudnn();
         auto const nccl = nccl::find_nccl();
         auto const active = !RHEO_HAS_ULFM               ? "not compiled in"
@@ -202,6 +203,7 @@ int info(info_options const& options)
                 {"cpu_flags", flags},
                 {"threads", std::thread::hardware_concurrency()},
                 {"gpus", gpus.names},
+                {"gpu_code", code.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(code)},
                 {"cudnn", cudnn.version.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(cudnn.version)},
                 {"nccl", nccl.version == 0 ? nlohmann::ordered_json(nullptr) : nccl_json(nccl.version)},
                 {"power", power_json(found)},
@@ -209,12 +211,12 @@ int info(info_options const& options)
             fmt::print("{}\n", all.dump(2));
         } else {
             fmt::print(
-                "rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\ncuDNN     {}\nNCCL      {}\n{}text      {}\n",
+                "rheo      {}\nMPI       {}\nULFM      {}\nlosses    {}\nBLAS      {}\nprocessor {}, {} threads: {}\nGPUs      {}\nGPU code  {}\ncuDNN     {}\nNCCL      {}\n{}text      {}\n",
                 RHEO_VERSION, mpi_version() + (mpi::has_cuda_support() ? ": takes what lies on GPUs" : ""), active,
                 open ? "survived when ULFM is active, else resumed" : losses, blas_description(), cpu_line("model name"), std::thread::hardware_concurrency(),
                 fmt::join(flags, " "), gpus.names.empty() ? "none: " + gpus.error_if_none : fmt::format("{}", fmt::join(gpus.names, ", ")),
-                cudnn.version.empty() ? "none: " + cudnn.error_if_none : cudnn.version, nccl_line(nccl), power_lines(found),
-                data.empty() ? "no C++ standard library headers found; name files with --data" : data);
+                code.empty() ? "none: CUDA is not compiled in" : code, cudnn.version.empty() ? "none: " + cudnn.error_if_none : cudnn.version, nccl_line(nccl),
+                power_lines(found), data.empty() ? "no C++ standard library headers found; name files with --data" : data);
         }
     }
     if (launched) {

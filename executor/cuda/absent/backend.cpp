@@ -13,6 +13,7 @@ std::unique_ptr<compute_backend> make_backend(dtype_policy, int, device_ways con
 attention_by quickest_attention(dtype_policy, int, std::span<layer_description const>, microbatch_shape, bool) { return attention_by::warps; }
 
 found_cudnn find_cudnn() { return {{}, "CUDA is not compiled in"}; }
+std::string compiled_code() { return {}; }
 found_devices find_devices() { return {{}, "CUDA is not compiled in"}; }
 
 }  // namespace rheo::inline v0::cuda

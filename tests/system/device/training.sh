@@ -219,6 +219,10 @@ for what in driver device; do
 done
 expect "no driver" 1 "$(grep -c 'run.device is cuda, but there is no device: no NVIDIA driver is loaded' no-driver.out)"
 expect "no device" 1 "$(grep -c 'run.device is cuda, but there is no device: the NVIDIA driver has none' no-device.out)"
+RHEO_EMULATED_CAPABILITY=75 job too-old 1 "${alone[@]}" --set run.device=cuda
+expect "no code for a device: exit code" 5 $?
+expect "no code for a device" 1 \
+  "$(grep -c 'no code for an emulated device, which has compute capability 7.5: it was built for sm_90a, PTX of compute_80 for later ones. Build' too-old.out)"
 RHEO_EMULATED_MIB=1 job too-small 1 "${alone[@]}" --set run.device=cuda --set model.width=128
 expect "a small device: exit code" 3 $?
 expect "the output says so" 1 "$(grep -c 'rank 0 would hold [0-9]* MiB, but its device has 1 MiB free; the largest part is' too-small.out)"

@@ -112,7 +112,9 @@ cudaError_t cudaSetDevice(int device) { return device >= 0 && device < devices()
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int)
 {
-    *properties = {"an emulated device", 9, 0, rheo_emulated_multiprocessors()};
+    auto const* const named = std::getenv("RHEO_EMULATED_CAPABILITY");
+    int const capability = named != nullptr ? std::atoi(named) : 90;
+    *properties = {"an emulated device", capability / 10, capability % 10, rheo_emulated_multiprocessors()};
     return cudaSuccess;
 }
 
