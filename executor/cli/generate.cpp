@@ -2,6 +2,8 @@
 // `rheo generate`: what a model writes behind prompts.
 
 #include <chrono>
+#include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@
 #include "executor/inference/generate.hpp"
 #include "executor/inference/prompts.hpp"
 #include "executor/inference/text_coder.hpp"
+#include "executor/inference/text_stream.hpp"
+#include "executor/os/terminal.hpp"
 #include "rheo/units/exit_error.hpp"
 
 namespace rheo::cli {
@@ -99,6 +103,42 @@ void print_json(outcome const& of, text_coder const& coder, loaded_model const& 
                                    1));
 }
 
+std::string whole_text(std::vector<token_id> const& prompt, std::vector<token_id> const& tokens, text_coder const& coder)
+{
+    return coder.decode(prompt) + text_behind(prompt, tokens, coder);
+}
+
+/// One text on a terminal, where people read it while it is made.
+class shown_text {
+public:
+    shown_text(std::vector<token_id> const& prompt, text_coder const& coder) : prompt_{prompt}, coder_{coder} {}
+
+    void add(token_id token)
+    {
+        tokens_.push_back(token);
+        show(stream_.add(whole_text(prompt_, tokens_, coder_)));
+    }
+    void finish() { show(stream_.finish(whole_text(prompt_, tokens_, coder_)) + "\n"); }
+
+private:
+    static void show(std::string const& text)
+    {
+        fmt::print("{}", text);
+        std::fflush(stdout);
+    }
+
+    std::vector<token_id> const& prompt_;
+    text_coder const& coder_;
+    std::vector<token_id> tokens_{};
+    text_stream stream_{};
+};
+
+void print_rate(outcome const& of)
+{
+    fmt::print(stderr, "rheo: {} token{} in {:.2f} s, {:.1f} tokens/s\n", of.count(), of.count() == 1 ? "" : "s", of.seconds,
+               static_cast<double>(of.count()) / of.seconds);
+}
+
 void print_texts(outcome const& of, text_coder const& coder, loaded_model const& model)
 {
     for (std::size_t p = 0; p < of.made.size(); ++p) {
@@ -106,11 +146,8 @@ void print_texts(outcome const& of, text_coder const& coder, loaded_model const&
             fmt::print("--- prompt {}\n", p + 1);
         }
         auto const& tokens = of.made[p].tokens;
-        fmt::print("{}\n", has_texts(coder, model) ? coder.decode(of.prompts[p]) + text_behind(of.prompts[p], tokens, coder)
-                                                   : fmt::format("{}", fmt::join(tokens, " ")));
+        fmt::print("{}\n", has_texts(coder, model) ? whole_text(of.prompts[p], tokens, coder) : fmt::format("{}", fmt::join(tokens, " ")));
     }
-    fmt::print(stderr, "rheo: {} token{} in {:.2f} s, {:.1f} tokens/s\n", of.count(), of.count() == 1 ? "" : "s", of.seconds,
-               static_cast<double>(of.count()) / of.seconds);
 }
 
 }  // namespace
@@ -129,6 +166,10 @@ int generate_text(generate_options const& options)
     text_coder coder{tokenizer_for(options.tokenizer, options.run)};
     outcome of{tokens_of(prompts, coder, model), {}, 0};
     incremental_model with{model, rows_of_pass, logits_at_once, part};
+    std::optional<shown_text> shown;
+    if (is_reporter && of.prompts.size() == 1 && !options.json && has_texts(coder, model) && shows_in_terminal()) {
+        shown.emplace(of.prompts.front(), coder);
+    }
     auto const started = std::chrono::steady_clock::now();
     of.made = generate(with, of.prompts,
                        {.tokens = options.tokens,
@@ -136,10 +177,19 @@ int generate_text(generate_options const& options)
                         .seed = options.seed,
                         .end = options.ignore_end ? std::nullopt : coder.end(),
                         .batch = static_cast<std::size_t>(options.batch),
-                        .cached = !options.no_cache});
+                        .cached = !options.no_cache,
+                        .each = [&](std::size_t, token_id token) {
+                            if (shown) {
+                                shown->add(token);
+                            }
+                        }});
     of.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-    if (is_reporter) {
-        options.json ? print_json(of, coder, model, options) : print_texts(of, coder, model);
+    if (is_reporter && options.json) {
+        print_json(of, coder, model, options);
+    } else if (is_reporter) {
+        shown ? shown->finish() : print_texts(of, coder, model);
+        std::fflush(stdout);
+        print_rate(of);
     }
     leave_generation(part);
     return 0;

@@ -67,6 +67,9 @@ std::vector<generated_tokens> generate(incremental_model& with, std::span<std::v
             if (!to.ended) {
                 to.tokens.push_back(drawn[i]);
                 of[i]->tokens.push_back(drawn[i]);
+                if (options.each) {
+                    options.each(of[i]->prompt, drawn[i]);
+                }
             }
         }
         active.remove_if([&](auto const& one) { return made[one.prompt].ended || std::ssize(made[one.prompt].tokens) == options.tokens; });

@@ -4,7 +4,9 @@
 // Tokens behind prompts. Several sequences are computed at once, and the next prompt begins where one ends; what a prompt gets is the same for any number of
 // them, and of threads.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -18,9 +20,10 @@ struct generation_options {
     std::int64_t tokens = 0;  ///< most that are generated behind each prompt
     sampling how{};
     std::uint64_t seed = 1;
-    std::optional<token_id> end{};  ///< the token that ends a text; none: all are generated
-    std::size_t batch = 16;         ///< most sequences at once
-    bool cached = true;             ///< false: the whole sequence is computed for each token, with the same result
+    std::optional<token_id> end{};                                   ///< the token that ends a text; none: all are generated
+    std::size_t batch = 16;                                          ///< most sequences at once
+    bool cached = true;                                              ///< false: the whole sequence is computed for each token, with the same result
+    std::function<void(std::size_t prompt, token_id token)> each{};  ///< called with each token as soon as it is chosen, in order
 };
 
 struct generated_tokens {

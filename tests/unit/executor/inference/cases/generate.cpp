@@ -42,6 +42,23 @@ TEST_CASE("generate: greedy tokens are a training forward's")
     }
 }
 
+TEST_CASE("generate: each token is given as soon as it is chosen")
+{
+    temporary_folder const folder;
+    loaded_model model{write_checkpoint(folder, base(model_family::gpt2)), model_grid::one};
+    incremental_model with{model};
+    std::vector<std::vector<token_id>> given(prompts.size());
+    std::vector<std::size_t> turns;
+    auto const made = generate(with, prompts, {.tokens = 4, .batch = 2, .each = [&](std::size_t prompt, token_id token) {
+                                                   given[prompt].push_back(token);
+                                                   turns.push_back(prompt);
+                                               }});
+    for (std::size_t p = 0; p < prompts.size(); ++p) {
+        CHECK(given[p] == made[p].tokens);
+    }
+    CHECK(std::vector(turns.begin(), turns.begin() + 6) == std::vector<std::size_t>{0, 1, 0, 1, 0, 1});  // not one text after the other
+}
+
 TEST_CASE("generate: a seed gives one text for any batch and threads")
 {
     temporary_folder const folder;

@@ -2,6 +2,8 @@
 // `rheo evaluate` and `rheo generate` as users start them.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
@@ -56,6 +58,25 @@ TEST_CASE("generate: a run, a checkpoint, weights: one text")
     CHECK(text.exit_code == 0);
     CHECK(text.out.starts_with("Once upon"));
     CHECK_THAT(text.err, Catch::Matchers::ContainsSubstring("rheo: 5 tokens in "));
+}
+
+TEST_CASE("generate: a terminal gets the same text in pieces")
+{
+    if (std::system("command -v script >/dev/null") != 0) {
+        WARN("there is no script (util-linux), which makes a terminal");
+        return;
+    }
+    temporary_folder const folder;
+    write_checkpoint(folder, of_bytes(model_family::llama));
+    std::string const how = "generate run --prompt 'Once upon' --tokens 12 --seed 3 --top-k 3";
+    auto const piped = run_rheo(folder, how);
+    REQUIRE(piped.exit_code == 0);
+    auto const program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rheo";
+    auto const command = "cd '" + folder.path.string() +
+                         "' && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK timeout 60 script -qec \"stty -opost; exec '" + program.string() + "' " +
+                         how + " 2>/dev/null\" /dev/null >shown </dev/null";
+    REQUIRE(std::system(command.c_str()) == 0);
+    CHECK(folder.read("shown") == piped.out);
 }
 
 TEST_CASE("generate: prompts of a file, as texts and as tokens")
