@@ -49,18 +49,33 @@ void start_of_a_job(benchmark::State& state)
 }
 BENCHMARK(start_of_a_job)->Apply(sizes)->Unit(benchmark::kMillisecond);
 
-void decision_after_a_loss(benchmark::State& state)
+/// @param is_midway whether ranks have summed what they do first, half of their microbatches
+void decision_after_a_loss(benchmark::State& state, bool is_midway)
 {
     large_job const job{state};
     auto const first = *make_plan(job.model, job.request, job.ranks);
     auto const known = make_replanning(job.model, job.request, job.ranks);
-    auto survivors = holdings_under(first.plan, ranks_of(first.plan), known.cells_per_layer, known.optimizer);
+    auto const rules = membership_rules_of(job.request);
+    auto const held = holdings_under(first.plan, ranks_of(first.plan), known.cells_per_layer, known.optimizer);
+    auto survivors = plan_as_chosen(held, known, rules, recomposition_of(first.plan)).salvage.after;
+    for (std::size_t p = 0; is_midway && p < first.plan.pipelines.size(); ++p) {
+        microbatch_set done;
+        for (std::size_t k = 0; k < first.plan.work[p].size() / 2; ++k) {
+            done.insert(first.plan.work[p][k].microbatch);
+        }
+        for (auto const rank : ranks_of(first.plan.pipelines[p])) {
+            for (auto& use : survivors[at(rank)].uses) {
+                use.done = done;
+            }
+        }
+    }
     survivors.erase(survivors.begin() + static_cast<std::ptrdiff_t>(survivors.size() / 2));
     for (auto _ : state) {
-        benchmark::DoNotOptimize(plan_membership(survivors, first.plan.pipelines, {}, known, membership_rules_of(job.request)));
+        benchmark::DoNotOptimize(plan_membership(survivors, first.plan.pipelines, {}, known, rules));
     }
 }
-BENCHMARK(decision_after_a_loss)->Apply(sizes)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(decision_after_a_loss, between_steps, false)->Apply(sizes)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(decision_after_a_loss, in_a_step, true)->Apply(sizes)->Unit(benchmark::kMillisecond);
 
 void forecast_of_a_job(benchmark::State& state)
 {

@@ -21,6 +21,7 @@ std::vector<std::int64_t> to_words(rank_holdings const& holds)
     words.push_back(static_cast<std::int64_t>(holds.uses.size()));
     for (auto const& use : holds.uses) {
         words.push_back(use.use.value);
+        words.push_back(static_cast<std::int64_t>(use.done.first_word));
         words.push_back(static_cast<std::int64_t>(use.done.words.size()));
         for (auto const word : use.done.words) {
             words.push_back(std::bit_cast<std::int64_t>(word));
@@ -41,6 +42,7 @@ rank_holdings from_words(std::vector<std::int64_t> const& words)
     }
     for (auto count = take(); count > 0; --count) {
         use_holding use{use_id{static_cast<std::int32_t>(take())}, {}};
+        use.done.first_word = static_cast<std::size_t>(take());
         for (auto length = take(); length > 0; --length) {
             use.done.words.push_back(std::bit_cast<std::uint64_t>(take()));
         }

@@ -271,7 +271,7 @@ state_digest digest_of(membership_plan const& p)
     }
     mix(p.salvage.moves.size());
     for (auto const& move : p.salvage.moves) {
-        mix(move.use, move.from, move.to, move.done.words);
+        mix(move.use, move.from, move.to, move.done.first_word, move.done.words);
     }
     mix(p.salvage.work, p.salvage.in_place, p.salvage.more, p.safety_copies.size());
     for (auto const& holds : p.salvage.after) {

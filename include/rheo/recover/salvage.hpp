@@ -86,7 +86,7 @@ std::vector<use_holding> missing_contributions(salvage_request const& of)
     for (auto const& holds : of.holdings) {
         for (auto const& use : holds.uses) {
             expects(disjoint(done[at(use.use)], use.done), "a contribution is in one accumulator only");
-            done[at(use.use)] = done[at(use.use)] | use.done;
+            done[at(use.use)] |= use.done;
         }
     }
     std::vector<use_holding> result;
@@ -122,13 +122,36 @@ std::vector<rank_holdings> holdings_after(salvage_request const& of)
             std::sort(mine.begin(), mine.end());
         }
         holds.uses.reserve(mine.size());
+        auto held = before.uses.begin();
         for (auto const id : mine) {
-            auto const held = std::find_if(before.uses.begin(), before.uses.end(), [&](use_holding const& use) { return use.use == id; });
-            holds.uses.push_back({id, held != before.uses.end() ? held->done : microbatch_set{}});
+            held = std::find_if(held, before.uses.end(), [&](use_holding const& use) { return !(use.use < id); });
+            holds.uses.push_back({id, held != before.uses.end() && held->use == id ? held->done : microbatch_set{}});
         }
         after.push_back(std::move(holds));
     }
     return after;
+}
+
+/// An accumulator whose rank no longer holds its layer.
+struct homeless_accumulator {
+    use_holding const* of;
+    std::size_t from;  ///< place of the rank
+};
+
+/// Ascending by use, then by rank.
+template <class OnlyWhenCalled = void>
+std::vector<homeless_accumulator> homeless_accumulators(salvage_request const& of, std::vector<rank_holdings> const& after)
+{
+    std::vector<homeless_accumulator> found;
+    for (std::size_t from = 0; from < of.holdings.size(); ++from) {
+        for (auto const& use : of.holdings[from].uses) {
+            if (!use.done.empty() && !holds_layer(after[from], of.state->uses[at(use.use)].layer)) {
+                found.push_back({&use, from});
+            }
+        }
+    }
+    std::stable_sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.of->use < b.of->use; });
+    return found;
 }
 
 /// Moves what cannot stay, each to the new holder that has received least so far, and books it there.
@@ -137,40 +160,24 @@ std::vector<accumulator_move> move_accumulators(salvage_request const& of, std::
 {
     std::vector<accumulator_move> moves;
     std::vector<std::int64_t> load(after.size(), 0);
-    std::vector<std::size_t> with_work;
-    for (std::size_t from = 0; from < of.holdings.size(); ++from) {
-        auto const& uses = of.holdings[from].uses;
-        if (std::any_of(uses.begin(), uses.end(), [](use_holding const& use) { return !use.done.empty(); })) {
-            with_work.push_back(from);
-        }
-    }
-    for (std::size_t u = 0; u < of.state->uses.size(); ++u) {
-        use_id const id{static_cast<std::int32_t>(u)};
-        auto const layer = of.state->uses[u].layer;
-        for (auto const from : with_work) {
-            if (holds_layer(after[from], layer)) {
-                continue;
-            }
-            for (auto const& use : of.holdings[from].uses) {
-                if (use.use != id || use.done.empty()) {
-                    continue;
-                }
-                auto best = after.size();
-                for (std::size_t to = 0; to < after.size(); ++to) {
-                    if (holds_layer(after[to], layer) && (best == after.size() || load[to] < load[best])) {
-                        best = to;
-                    }
-                }
-                expects(best < after.size(), "each layer has a new holder");
-                load[best] += elements(of.state->tensors[at(of.state->uses[u].tensor)].shape);
-                for (auto& target : after[best].uses) {
-                    if (target.use == id) {
-                        target.done = target.done | use.done;
-                    }
-                }
-                moves.push_back({id, of.holdings[from].rank, after[best].rank, use.done});
+    std::vector<std::vector<std::size_t>> holders(static_cast<std::size_t>(of.layers));  // of layers that something moves of
+    for (auto const& [use, from] : homeless_accumulators(of, after)) {
+        auto const& described = of.state->uses[at(use->use)];
+        auto& of_layer = holders[at(described.layer)];
+        for (std::size_t to = 0, known = of_layer.size(); known == 0 && to < after.size(); ++to) {
+            if (holds_layer(after[to], described.layer)) {
+                of_layer.push_back(to);
             }
         }
+        expects(!of_layer.empty(), "each layer has a new holder");
+        auto const best = *std::min_element(of_layer.begin(), of_layer.end(), [&](std::size_t a, std::size_t b) { return load[a] < load[b]; });
+        load[best] += elements(of.state->tensors[at(described.tensor)].shape);
+        for (auto& target : after[best].uses) {
+            if (target.use == use->use) {
+                target.done |= use->done;
+            }
+        }
+        moves.push_back({use->use, of.holdings[from].rank, after[best].rank, use->done});
     }
     return moves;
 }
@@ -193,7 +200,7 @@ std::vector<microbatch_set> missing_by_layer(salvage_request const& of, std::vec
     std::vector<microbatch_set> items(static_cast<std::size_t>(of.layers));
     for (auto const& use : missing) {
         auto& of_layer = items[at(of.state->uses[at(use.use)].layer)];
-        of_layer = of_layer | use.done;
+        of_layer |= use.done;
     }
     for (auto& of_layer : items) {
         if (of.slices == 1) {
@@ -258,7 +265,7 @@ std::vector<std::vector<microbatch_work>> deal_work(salvage_request const& of, s
 /// The salvage of a step: what stays, what moves, what is missing and who makes it. When layers are lost
 /// only `lost` is filled; without pipelines `missing` besides.
 /// @pre sets of different holders of a use are disjoint; each pipeline has all layers, no rank is in two; with groups holdings are in cells;
-///      a share per pipeline, one of them positive. Cost: O(uses x ranks^2 + uses x microbatches x layers + microbatches x log pipelines)
+///      a share per pipeline, one of them positive. Cost: O(uses that ranks hold + moves x holders of a layer + uses x microbatches + microbatches x layers + microbatches x log pipelines)
 template <class OnlyWhenCalled = void>
 salvage_plan salvage(salvage_request const& of)
 {

@@ -52,10 +52,10 @@ void add_finished(rank_holdings& holds, pipeline_instance const& pipeline, std::
                 continue;
             }
             if (only == nullptr) {
-                use.done = use.done | items[stage];
+                use.done |= items[stage];
                 continue;
             }
-            for (std::size_t item = 0; item < items[stage].words.size() * 64; ++item) {
+            for (std::size_t item = items[stage].first_word * 64; item < items[stage].end_word() * 64; ++item) {
                 microbatch_id const m{static_cast<std::int32_t>(item)};
                 if (items[stage].contains(m) && misses(*only, use.use, m)) {
                     use.done.insert(m);
