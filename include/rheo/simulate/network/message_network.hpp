@@ -140,7 +140,7 @@ private:
     template <class IsWanted>
     std::optional<happening> next(IsWanted const& is_wanted)
     {
-        while (!queue_.empty() && is_wanted(queue_.front().at)) {
+        while (!queue_.empty() && is_wanted(queue_.next_time())) {
             auto const event = queue_.pop();
             now_ = event.at;
             auto& m = messages_[event.subject];
