@@ -12,6 +12,7 @@
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/float_values.hpp"
 #include "executor/checkpoint/huggingface/model_json.hpp"
+#include "executor/checkpoint/huggingface/special_tokens.hpp"
 #include "executor/checkpoint/huggingface/tensors.hpp"
 #include "executor/checkpoint/huggingface/weight_files.hpp"
 #include "executor/checkpoint/safetensors.hpp"
@@ -106,6 +107,14 @@ std::string format_index(std::vector<file_contents> const& files)
     return nlohmann::ordered_json{{"metadata", {{"total_size", total}}}, {"weight_map", map}}.dump(2) + "\n";
 }
 
+std::string config_json(run_config const& config, export_form const& form, nlohmann::ordered_json const& ids)
+{
+    auto const text = format_huggingface_config({config.family, config.model, config.llama}, form.dtype);
+    auto whole = nlohmann::ordered_json::parse(text);
+    whole.update(ids);
+    return whole.dump(2) + "\n";
+}
+
 void write_file(fs::path const& path, std::string const& text)
 {
     output_file file{path};
@@ -141,6 +150,7 @@ void export_huggingface(checkpoint const& from, fs::path const& folder, export_f
     if (auto const why = from.load_error(state); !why.empty()) {
         throw exit_error{exit_code::bad_data, why + "; a model of one's own has no class in transformers"};
     }
+    auto const tokens = kept_special_tokens(from.folder().parent_path());
     std::error_code ignored;
     fs::create_directories(folder, ignored);
     make_folder(folder);
@@ -156,7 +166,10 @@ void export_huggingface(checkpoint const& from, fs::path const& folder, export_f
         write_file(folder / index_file_name, format_index(files));
         written.insert(std::string{index_file_name});
     }
-    write_file(folder / "config.json", format_huggingface_config({config.family, config.model, config.llama}, form.dtype));
+    write_file(folder / "config.json", config_json(config, form, tokens.ids));
+    if (!tokens.generation.is_null()) {
+        write_file(folder / "generation_config.json", tokens.generation.dump(2) + "\n");
+    }
     remove_others(folder, written);
     sync_folder(folder);
 }

@@ -10,6 +10,7 @@
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/checkpoint_files.hpp"
 #include "executor/checkpoint/checkpoint_publish.hpp"
+#include "executor/checkpoint/huggingface/special_tokens.hpp"
 #include "executor/checkpoint/huggingface/weights.hpp"
 #include "executor/checkpoint/part_files.hpp"
 #include "executor/config/toml.hpp"
@@ -81,6 +82,7 @@ imported_run import_huggingface(fs::path const& folder, fs::path const& run_fold
     }
     check_free(made.config);
     huggingface_weights const weights{folder};
+    auto const tokens = special_tokens_in(folder);
     auto const& state = weights.state();
     auto const& config = weights.config();
     auto const all = weights.parameters();
@@ -105,6 +107,7 @@ imported_run import_huggingface(fs::path const& folder, fs::path const& run_fold
             }
         }
         publish_parts(run_folder, {step_id{0}, generation_id{0}, parts, tensors_for_manifest(state), {}, config_of_model(config), {}, 0}, nothing);
+        keep(tokens, run_folder);
         output_file written{made.config};
         written.write(config_to_train(config, folder, run_folder));
         written.sync_and_close();

@@ -187,6 +187,30 @@ TEST_CASE("huggingface: config.json of another model is rejected")
     CHECK(parse_huggingface_config(silent.dump(), "c") == huggingface_model{.shape = small_job::shape});
 }
 
+TEST_CASE("huggingface: special tokens come back with an export")
+{
+    temporary_folder const folder;
+    temporary_folder const run;
+    export_huggingface(written_model::write(run, small_job::shape), folder.path / "saved");
+    auto config = nlohmann::json::parse(folder.read("saved/config.json"));
+    CHECK_FALSE(std::filesystem::exists(folder.path / "saved/generation_config.json"));
+    config["bos_token_id"] = 1;
+    config["eos_token_id"] = {2, 3};
+    folder.write("saved/config.json", config.dump());
+    folder.write("saved/generation_config.json", R"({"do_sample":true,"temperature":0.6,"eos_token_id":[2,3]})");
+    import_huggingface(folder.path / "saved", folder.path / "run");
+    export_huggingface(checkpoint{folder.path / "run/step-0"}, folder.path / "exported");
+    CHECK(nlohmann::json::parse(folder.read("exported/config.json")) == config);
+    CHECK(nlohmann::ordered_json::parse(folder.read("exported/generation_config.json")).dump() ==
+          R"({"do_sample":true,"temperature":0.6,"eos_token_id":[2,3]})");
+
+    config["eos_token_id"] = "</s>";
+    folder.write("saved/config.json", config.dump());
+    CHECK_THROWS_WITH(import_huggingface(folder.path / "saved", folder.path / "other"),
+                      ContainsSubstring("has a 'eos_token_id' that is neither a token, a list of tokens, nor null"));
+    CHECK_FALSE(std::filesystem::exists(folder.path / "other"));
+}
+
 TEST_CASE("huggingface: export and import commands round-trip")
 {
     temporary_folder const folder;
