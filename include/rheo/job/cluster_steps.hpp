@@ -273,8 +273,10 @@ private:
             for (auto const l : layers_in(layers_at(pipeline.cuts, where, static_cast<int>(k)))) {
                 held += committed_bytes(model_->layers[at(l)], request_->policy);
             }
-            auto const traffic = device_of(*cluster_, groups[k].front()).description.traffic;
-            longest = std::max(longest, bytes{2 * held.count / static_cast<std::int64_t>(groups[k].size())} / traffic);
+            bytes const part{2 * held.count / static_cast<std::int64_t>(groups[k].size())};
+            for (auto const rank : groups[k]) {
+                longest = std::max(longest, part / device_of(*cluster_, rank).description.traffic);
+            }
         }
         return longest;
     }

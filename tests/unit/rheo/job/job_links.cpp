@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rheo/job/cluster_steps.hpp"
 #include "rheo/job/sweep_step.hpp"
 #include "rheo/model/grid.hpp"
 #include "small_job.hpp"
@@ -152,4 +153,24 @@ TEST_CASE("job_links: quicker nodes are quicker than the others")
     all.request.machine.device = all.cluster.device.description;
     job.request.machine = machine;
     CHECK(step_time(all) < step_time(small_job(4, {2, 2})));
+}
+
+TEST_CASE("job_links: a group updates as its slowest device does")
+{
+    auto job = job_of_nodes({2, 2}, 2);
+    job.model = on_grid(job.model, 2);
+    job.request.tensor.values = {2};
+    job.request.node_size = 2;
+    job.cluster.levels = {{"node", {1, network_topology::full, near}}, {"rack", {4, network_topology::switched, far}}};
+    job.request = on_cluster(job.request, job.cluster);
+    auto const p = make_plan(job.model, job.request, job.ranks)->plan;
+    REQUIRE(largest_group(p) == 2);
+    auto const update_on = [&](cluster_model const& cluster) { return cluster_steps<>{job.model, job.request, cluster}.step_of(p).update; };
+    auto const even = update_on(job.cluster);
+    for (int node = 0; node < 4; ++node) {  // of any member
+        auto slow = job.cluster;
+        slow.different = {{node, node, job.cluster.device, {}}};
+        slow.different[0].device.description.traffic = job.cluster.device.description.traffic * 0.25;
+        CHECK(update_on(slow) == even * 4.0);
+    }
 }
