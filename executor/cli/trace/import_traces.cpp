@@ -18,6 +18,7 @@
 #include "executor/config/text_file.hpp"
 #include "executor/records/chakra/chakra_traces.hpp"
 #include "rheo/simulate/chakra/play_traces.hpp"
+#include "rheo/simulate/cluster/cluster_links.hpp"
 #include "rheo/simulate/network/network_model.hpp"
 #include "rheo/units/exit_error.hpp"
 
@@ -210,7 +211,9 @@ int play_and_show(imported_job about, cluster_model const& cluster, std::vector<
 {
     auto const& options = *about.options;
     auto const& traces = about.job->traces;
-    auto const rules = rules_of<Model>(options, cluster, traces.ranks.size());
+    auto rules = rules_of<Model>(options, cluster, traces.ranks.size());
+    auto const links = links_of<typename Model::link>(cluster);
+    rules.links = links ? &*links : nullptr;
     auto const played = play_traces<Model>(traces, levels, rules);
     if (!played) {
         throw exit_error{exit_code::bad_data, fmt::format("{}: {}", options.prefix, played.error())};
@@ -243,10 +246,6 @@ int import_traces(trace_import_options const& options)
         refuse("--unshared is for --network integer-ns; without it, messages have links for themselves with --network free");
     }
     auto const cluster = read_cluster_file(options.cluster);
-    if (has_different_links(cluster)) {
-        refuse(fmt::format("{}: has nodes with other links, which traces cannot be played on yet; expected [[different]] with other devices alone",
-                           options.cluster));
-    }
     auto const ranks = chakra_ranks(options.prefix);
     if (ranks > devices_of(cluster)) {
         refuse(fmt::format("{}: has {} devices, but {} are traces of {} ranks; expected a device for each rank", options.cluster, devices_of(cluster),

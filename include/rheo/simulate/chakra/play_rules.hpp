@@ -14,6 +14,7 @@
 #include "rheo/simulate/collectives/message_order.hpp"
 #include "rheo/simulate/network/integer_link.hpp"
 #include "rheo/simulate/network/model_time.hpp"
+#include "rheo/simulate/network/rank_links.hpp"
 #include "rheo/topology/cluster.hpp"
 #include "rheo/trace/chakra/node.hpp"
 #include "rheo/trace/chakra/trace_set.hpp"
@@ -35,8 +36,10 @@ struct chakra_play_rules {
     typename Model::time group_handover{};         ///< in groups that are not all ranks
     std::optional<typename Model::rate> memory{};  ///< at which what came is added; none: in no time
     std::vector<device_description> devices{};     ///< by rank, for computations without a duration; none: they take no time
-    bool joins_equal_ranks = true;                 ///< plays ranks that do the same up to their numbers once
-    bool keeps_spans = false;                      ///< begin and end of each step, for pictures
+    /// Links of ranks that are not those of their levels; they outlive the playing. None: all are.
+    rank_links<typename Model::link> const* links = nullptr;
+    bool joins_equal_ranks = true;  ///< plays ranks that do the same up to their numbers once, where no links differ
+    bool keeps_spans = false;       ///< begin and end of each step, for pictures
 };
 
 /// What a collective of a trace is on the network. A barrier is a sum of nothing.

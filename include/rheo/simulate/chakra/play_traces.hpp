@@ -28,7 +28,7 @@ result<played_traces<typename Model::time>> play_traces(chakra_trace_set const& 
     if (auto fault = chakra_play_fault<Model>(traces, levels, rules); !fault.empty()) {
         return failure{std::move(fault)};
     }
-    auto symmetry = rules.joins_equal_ranks ? detail::find_symmetry(traces, levels, rules) : detail::no_symmetry(levels);
+    auto symmetry = rules.joins_equal_ranks && rules.links == nullptr ? detail::find_symmetry(traces, levels, rules) : detail::no_symmetry(levels);
     if (!symmetry.is_trivial()) {
         detail::network_player<Model> classes{traces, levels, rules, std::move(symmetry)};
         auto played = classes.play();

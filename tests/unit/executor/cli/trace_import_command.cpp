@@ -192,19 +192,33 @@ TEST_CASE("trace_import_command: groups are those that PyTorch lists")
     }
 }
 
+TEST_CASE("trace_import_command: nodes have links of their own")
+{
+    temporary_folder const folder;
+    write_pairs(folder, "0");
+    auto const nodes = cluster_of(2, "full") + "[[level]]\nname = \"rack\"\nmembers = 2\ntopology = \"full\"\nlatency_us = 1.0\nrate_gb_per_s = 1.0\n";
+    folder.write("equal.toml", nodes);
+    folder.write("other.toml", nodes + "[[different]]\nnodes = 1\n[[different.level]]\nname = \"rack\"\nrate_gb_per_s = 0.1\n");
+    for (std::string const network : {"contended", "free", "integer-ns"}) {
+        auto const end_on = [&](std::string const& cluster) {
+            auto const shown = run_rheo(folder, "trace import job --json --network " + network + " --cluster " + cluster);
+            REQUIRE(shown.exit_code == 0);
+            return nlohmann::json::parse(shown.out).at(network == "integer-ns" ? "end_ns" : "end_s").get<double>();
+        };
+        CHECK(end_on("other.toml") > end_on("equal.toml"));
+    }
+}
+
 TEST_CASE("trace_import_command: what cannot be is refused")
 {
     temporary_folder const folder;
     folder.write("c.toml", cluster_of(2, "full"));
-    folder.write("other.toml", cluster_of(4, "full") + "[[different]]\nnodes = 0\n[[different.level]]\nname = \"node\"\nlatency_us = 2.0\n");
     folder.write("zero.toml", cluster_of(4, "full", "latency_us = 1.0\nrate_gb_per_s = 0.0\n"));
     folder.write("four.toml", cluster_of(4, "full"));
     CHECK(refused(folder, "import job --cluster c.toml", 4) == "rheo: job.0.et: no such file; traces are PREFIX.0.et, PREFIX.1.et, ...\n");
     write_pairs(folder, "0");
     CHECK(refused(folder, "import job") == "rheo: rheo trace import needs --cluster FILE: the cluster on which the traces are played\n");
     CHECK(refused(folder, "import job --cluster c.toml") == "rheo: c.toml: has 2 devices, but job are traces of 4 ranks; expected a device for each rank\n");
-    CHECK(refused(folder, "import job --cluster other.toml") ==
-          "rheo: other.toml: has nodes with other links, which traces cannot be played on yet; expected [[different]] with other devices alone\n");
     CHECK(refused(folder, "import job --cluster zero.toml --chrome c.json") ==
           "rheo: zero.toml:11: level 1: rate_gb_per_s must be a number above 0 and at most 1e+09, not 0\n");
     CHECK_FALSE(std::filesystem::exists(folder.path / "c.json"));

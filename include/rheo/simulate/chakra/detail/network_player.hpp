@@ -31,12 +31,13 @@ class network_player {
 public:
     using time = typename Model::time;
     using level = network_level<typename Model::link>;
+    using network = message_network<Model, play_note>;
 
     network_player(chakra_trace_set const& traces, array_view<level const> levels, chakra_play_rules<Model> const& rules, rank_symmetry symmetry)
         : traces_{&traces},
           rules_{&rules},
           symmetry_{std::move(symmetry)},
-          network_{levels, array_view<std::int32_t const>{symmetry_.periods}},
+          network_{symmetry_.is_trivial() ? network{levels, rules.links} : network{levels, array_view<std::int32_t const>{symmetry_.periods}}},
           meetings_{traces, levels, rules, symmetry_},
           clocks_(traces.ranks.size())
     {
@@ -301,7 +302,7 @@ private:
     chakra_trace_set const* traces_;
     chakra_play_rules<Model> const* rules_;
     rank_symmetry symmetry_;
-    message_network<Model, play_note> network_;
+    network network_;
     meetings<Model> meetings_;
     mailboxes<> mail_;
     std::vector<rank_program<>> programs_;
