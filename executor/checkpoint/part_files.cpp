@@ -7,6 +7,8 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -118,20 +120,30 @@ void write_tensors(output_file& out, checkpoint_part const& part, part_file_layo
     }
 }
 
-/// The digests of a part's values, made by a thread while another one writes them: the manifest, which has them, comes last.
+/// The digests of a part's values, made by threads while another one writes them: the manifest, which has them, comes last. One thread
+/// digests slower than memory, and fast storage, are written.
 class part_digests {
 public:
+    static constexpr int threads = 2;
+
     /// @pre part and proceed outlive it
-    part_digests(checkpoint_part const& part, std::function<void()> const& proceed)
-        : files_{weights_of(part), moments_of(part)}, thread_{background_thread([this, &part, &proceed] { make(part, proceed); })}
+    part_digests(checkpoint_part const& part, std::function<void()> const& proceed) : files_{weights_of(part), moments_of(part)}
     {
+        threads_.reserve(threads);
+        for (int i = 0; i < threads; ++i) {
+            try {
+                threads_.push_back(background_thread([this, &part, &proceed] { make(part, proceed); }));
+            } catch (std::system_error const&) {
+                if (threads_.empty()) {
+                    throw;
+                }
+            }
+        }
     }
     ~part_digests()
     {
         stop_ = true;
-        if (thread_.joinable()) {
-            thread_.join();
-        }
+        join();
     }
     part_digests(part_digests const&) = delete;
     part_digests& operator=(part_digests const&) = delete;
@@ -139,7 +151,7 @@ public:
     /// Both files, with digests. Waits. @throws what proceed does
     std::array<checkpoint_file, 2> wait()
     {
-        thread_.join();
+        join();
         if (error_) {
             std::rethrow_exception(error_);
         }
@@ -147,26 +159,40 @@ public:
     }
 
 private:
+    void join()
+    {
+        for (auto& thread : threads_) {
+            if (thread.joinable()) {
+                thread.join();
+            }
+        }
+    }
+
     void make(checkpoint_part const& part, std::function<void()> const& proceed)
     {
         try {
             std::vector<float> room;
-            for (auto& file : files_) {
-                for (std::size_t e = 0; e < file.boxes.size() && !stop_; ++e) {
-                    proceed();
-                    auto& entry = file.about.entries[e];
-                    entry.digest = digest_of_box(entry, file.boxes[e]->shape, values_of(part, *file.boxes[e], entry.role, room));
-                }
+            auto const of_weights = files_[0].boxes.size();
+            for (auto which = next_++; which < of_weights + files_[1].boxes.size() && !stop_; which = next_++) {
+                proceed();
+                auto& file = files_[which < of_weights ? 0 : 1];
+                auto const e = which < of_weights ? which : which - of_weights;
+                auto& entry = file.about.entries[e];
+                entry.digest = digest_of_box(entry, file.boxes[e]->shape, values_of(part, *file.boxes[e], entry.role, room));
             }
         } catch (...) {
+            std::lock_guard const lock{mutex_};
             error_ = std::current_exception();
+            stop_ = true;
         }
     }
 
     std::array<part_file_layout, 2> files_;
+    std::atomic<std::size_t> next_{0};
     std::atomic<bool> stop_{false};
+    std::mutex mutex_{};
     std::exception_ptr error_{};
-    std::thread thread_;
+    std::vector<std::thread> threads_{};
 };
 
 /// Opens a file in the folder, which another rank that gives up may just have removed, empty as it was.
