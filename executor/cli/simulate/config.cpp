@@ -18,8 +18,6 @@
 #include "executor/cli/simulate/network_options.hpp"
 #include "executor/cli/simulate/simulate.hpp"
 #include "executor/cli/simulate/steps_shown.hpp"
-#include "executor/clocks/clock_request.hpp"
-#include "executor/clocks/rank_device.hpp"
 #include "executor/config/cluster/cluster_file.hpp"
 #include "executor/config/text_file.hpp"
 #include "executor/config/toml.hpp"
@@ -89,13 +87,11 @@ described_job describe(simulate_options const& options)
     }
     check_network(options.on, cluster ? &*cluster : nullptr);
     auto job = accepted(job_of_config(config, cluster ? *std::move(cluster) : one_machine(ranks), ranks));
-    if (!config.power.clock_profile.empty()) {
-        auto const measured = read_clock_profile(config.power, static_cast<int>(job.model.layers.size()));
-        if (!measured) {
-            throw exit_error{exit_code::bad_data, measured.error().message};
-        }
-        job.clocks = job_clocks{*measured, clock_request_of(config.power, *measured), config.power.straggler};
+    auto clocks = clocks_of(config, job);
+    if (!clocks) {
+        throw exit_error{exit_code::bad_data, clocks.error()};
     }
+    job.clocks = *std::move(clocks);
     job.steps = options.steps > 0 ? options.steps : job.steps;
     job.reduction = reduction_of(options.on);
     if (auto const until = time_of_option(options.until_s, "--until"); until > whole_nanoseconds{}) {

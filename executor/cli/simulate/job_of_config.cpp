@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "executor/clocks/clock_request.hpp"
+#include "executor/clocks/rank_device.hpp"
 #include "executor/plan/planning.hpp"
 #include "rheo/job/cluster_request.hpp"
 
@@ -38,6 +40,18 @@ result<job_description> job_of_config(run_config const& config, cluster_model cl
     }
     job.request = on_cluster(*std::move(request), job.cluster);
     return job;
+}
+
+result<std::optional<job_clocks>> clocks_of(run_config const& config, job_description const& job)
+{
+    if (config.power.clock_profile.empty()) {
+        return std::optional<job_clocks>{};
+    }
+    auto const measured = read_clock_profile(config.power, static_cast<int>(job.model.layers.size()));
+    if (!measured) {
+        return failure{measured.error().message};
+    }
+    return std::optional{job_clocks{*measured, clock_request_of(config.power, *measured), config.power.straggler}};
 }
 
 }  // namespace rheo::cli

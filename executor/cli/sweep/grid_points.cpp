@@ -272,9 +272,15 @@ result<job_description> grid_points::job_at(std::int64_t point) const
         return failure{fault->message};
     }
     auto job = job_of_config(config, *std::move(cluster), ranks);
-    if (job) {
-        job->reduction = reduction_;
+    if (!job) {
+        return job;
     }
+    auto clocks = clocks_of(config, *job);
+    if (!clocks) {
+        return failure{clocks.error()};
+    }
+    job->clocks = *std::move(clocks);
+    job->reduction = reduction_;
     return job;
 }
 

@@ -142,7 +142,8 @@ int sweep(sweep_options const& given)
     auto cluster = named.empty() ? std::optional<cluster_model>{} : read_cluster_file(named);
     check_network(options.on, cluster ? &*cluster : nullptr);
     auto const text = read_text_file(options.grid);
-    auto const digest = digest_of({to_toml(config), cluster ? to_toml(*cluster) : "", text, options.on.network, options.on.reduction,
+    auto const profile = config.power.clock_profile.empty() ? "" : read_text_file(config.power.clock_profile);
+    auto const digest = digest_of({to_toml(config), profile, cluster ? to_toml(*cluster) : "", text, options.on.network, options.on.reduction,
                                    options.no_binds ? "" : "binds", options.goodput ? "goodput" : ""});
     grid_points const points{parse_grid(text, options.grid), std::move(config), std::move(cluster), reduction_of(options.on)};
     auto const& grid = points.grid();

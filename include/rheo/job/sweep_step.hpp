@@ -13,6 +13,8 @@
 
 #include "rheo/job/cluster_request.hpp"
 #include "rheo/job/cluster_steps.hpp"
+#include "rheo/job/detail/clocked_work.hpp"
+#include "rheo/job/detail/plan_steps.hpp"
 #include "rheo/job/detail/played_plan.hpp"
 #include "rheo/job/simulate_job.hpp"
 #include "rheo/job/swept_step.hpp"
@@ -40,18 +42,36 @@ public:
         : steps_{job.model, job.request, job.cluster}, levels_{network_of<link>(job.cluster)}, links_{links_of<link>(job.cluster)}, rules_{rules_of<Model>(job)}
     {
         rules_.most_exact_holders = 1;
+        if (job.clocks) {
+            clocks_.emplace(*job.clocks, make_group_exchanges(job.model, job.request));
+        }
     }
 
     /// Of the same job with other rates. @pre the job outlives it
     swept_steps(swept_steps const& like, job_description const& job) : swept_steps{like} { steps_ = cluster_steps<>{like.steps_, job.request, job.cluster}; }
 
-    modelled_step step_of(plan const& p) const { return steps_.step_of(p); }
-    modelled_step repriced(modelled_step const& step, plan const& p) const { return steps_.repriced(step, p); }
+    step_part part_of(plan const& p)
+    {
+        step_part part{p, steps_.step_of(p)};
+        if (clocks_) {
+            auto work = clocks_->work_of(p, part.step, true, {});
+            part.error = work.error();
+            part.clocked = work ? std::optional{*std::move(work)} : std::nullopt;
+        }
+        return part;
+    }
 
-    result<played_step<>> play(modelled_step const& step) const { return play_on(step, levels_, links_); }
+    /// At the same clocks.
+    step_part repriced(step_part part) const
+    {
+        part.step = steps_.repriced(std::move(part.step), part.of);
+        return part;
+    }
+
+    result<played_step<>> play(step_part const& part) const { return play_on(part, levels_, links_); }
 
     /// The time where the links of a level have twice their rate.
-    std::optional<seconds> time_with_quicker(std::size_t level, modelled_step const& step) const
+    std::optional<seconds> time_with_quicker(std::size_t level, step_part const& part) const
     {
         auto levels = levels_;
         levels[level].link = slowed_link(levels[level].link, 0.5);
@@ -59,18 +79,22 @@ public:
         for (rank_id rank{0}; links && rank.value < ranks_of(array_view<network_level<link> const>{levels}); ++rank) {
             (*links)(level, rank) = slowed_link((*links)(level, rank), 0.5);
         }
-        return time_of(play_on(step, levels, links));
+        return time_of(play_on(part, levels, links));
     }
 
-    std::optional<seconds> time_of(modelled_step const& step) const { return time_of(play(step)); }
-    std::optional<seconds> time_of(plan const& p) const { return time_of(step_of(p)); }
+    std::optional<seconds> time_of(step_part const& part) const { return time_of(play(part)); }
+    std::optional<seconds> time_of(plan const& p) { return time_of(part_of(p)); }
 
 private:
-    result<played_step<>> play_on(modelled_step const& step, std::vector<network_level<link>> const& levels, std::optional<rank_links<link>> const& links) const
+    result<played_step<>> play_on(step_part const& part, std::vector<network_level<link>> const& levels, std::optional<rank_links<link>> const& links) const
     {
+        if (!part.error.empty()) {
+            return failure{part.error};
+        }
         auto rules = rules_;
         rules.links = links ? &*links : nullptr;
-        return play_step_in_seconds<Model>(step, array_view<network_level<link> const>{levels}, rules);
+        rules.times = part.clocked ? &part.clocked->times : nullptr;
+        return play_step_in_seconds<Model>(part.step, array_view<network_level<link> const>{levels}, rules);
     }
 
     static std::optional<seconds> time_of(result<played_step<>> const& played) { return played ? std::optional{played->end} : std::nullopt; }
@@ -79,6 +103,7 @@ private:
     std::vector<network_level<link>> levels_;
     std::optional<rank_links<link>> links_;  ///< of ranks, where they differ
     step_rules<Model> rules_;
+    std::optional<plan_clock_choices<>> clocks_;
 };
 
 /// The plan with twice as many microbatches in each pipeline.
@@ -167,21 +192,35 @@ inline seconds most_computing(played_step<> const& played)
     return most;
 }
 
+/// The part with each computation in half its time.
+template <class OnlyWhenCalled = void>
+step_part with_quick_computations(step_part part)
+{
+    for (auto& row : part.clocked->times) {
+        for (auto& time : row) {
+            time = time * 0.5;
+        }
+    }
+    return part;
+}
+
 /// @param now the step of the plan, @param played  @param is_limited whether the plan would be another one without a limit of memory
 template <class Model>
-std::string what_binds(job_description const& job, plan const& p, swept_steps<Model> const& steps, modelled_step const& now, played_step<> const& played,
-                       bool is_limited)
+std::string what_binds(job_description const& job, swept_steps<Model>& steps, step_part const& now, played_step<> const& played, bool is_limited)
 {
     binding_search<> search{played.end};
     auto const least = most_computing(played);
     auto const add_device = [&](std::string name, auto const& change) {
         auto const other = with_devices(job, change);
         swept_steps<Model> const quicker{steps, other};
-        auto const step = quicker.repriced(now, p);
-        if (search.can_be(least_time(played.end, now, step))) {
-            search.add(std::move(name), quicker.time_of(step));
+        auto const part = quicker.repriced(now);
+        if (now.clocked || search.can_be(least_time(played.end, now.step, part.step))) {
+            search.add(std::move(name), quicker.time_of(part));
         }
     };
+    if (now.clocked) {  // computations take the times of the profile, whatever the device
+        search.add("compute", steps.time_of(with_quick_computations(now)));
+    }
     add_device("compute", [](device_description& d) { d.compute = d.compute * 2.0; });
     add_device("memory traffic", [](device_description& d) { d.traffic = d.traffic * 2.0; });
     for (std::size_t l = 0; l < job.cluster.levels.size(); ++l) {
@@ -189,7 +228,7 @@ std::string what_binds(job_description const& job, plan const& p, swept_steps<Mo
             search.add("links of " + job.cluster.levels[l].name, steps.time_with_quicker(l, now));
         }
     }
-    auto const longer = with_twice_the_microbatches(p);
+    auto const longer = with_twice_the_microbatches(now.of);
     if (search.can_be(least) && (!job.request.memory_limit || fullest_of(longer, job.model, job.request) <= *job.request.memory_limit)) {
         auto const time = steps.time_of(longer);
         search.add("microbatches", time ? std::optional{*time * 0.5} : std::nullopt);
@@ -197,7 +236,7 @@ std::string what_binds(job_description const& job, plan const& p, swept_steps<Mo
     if (is_limited) {
         auto larger = job;
         larger.request.memory_limit = bytes{2 * job.request.memory_limit->count};
-        if (auto const with = make_plan(larger.model, larger.request, larger.ranks); with && !(with->plan == p)) {
+        if (auto const with = make_plan(larger.model, larger.request, larger.ranks); with && !(with->plan == now.of)) {
             search.add("device memory", swept_steps<Model>{larger}.time_of(with->plan));
         }
     }
@@ -256,10 +295,11 @@ swept_step sweep_step(job_description const& job, sweep_rules rules = {})
     settled.request.schedule = made->plan.schedule;
     settled.request.candidates.clear();
     settled.request.tensor = {{largest_group(made->plan)}, job.request.tensor.is_automatic()};
-    detail::swept_steps<Model> const steps{settled};
-    auto const step = steps.step_of(made->plan);
-    auto const played = steps.play(step);
-    auto const account = played ? detail::account_of(made->plan, *played, settled) : result<played_plan>{failure{played.error()}};
+    detail::swept_steps<Model> steps{settled};
+    auto const part = steps.part_of(made->plan);
+    auto const played = steps.play(part);
+    auto const account =
+        played ? detail::account_of(made->plan, *played, settled, part.clocked ? &*part.clocked : nullptr) : result<played_plan>{failure{played.error()}};
     if (!account) {
         row.why_not = account.error();
         return row;
@@ -274,7 +314,7 @@ swept_step sweep_step(job_description const& job, sweep_rules rules = {})
         row.goodput = detail::goodput_of<Model>(settled, played->end);
     }
     if (rules.binds) {
-        row.binds = detail::what_binds(settled, made->plan, steps, step, *played, is_limited);
+        row.binds = detail::what_binds(settled, steps, part, *played, is_limited);
     }
     return row;
 }

@@ -75,6 +75,36 @@ TEST_CASE("sweep_command: threads and interruptions change nothing")
     CHECK(swept(folder, "--grid grid.toml --csv one.csv") == out);  // all rows are there
 }
 
+TEST_CASE("sweep_command: a clock profile gives times and joules")
+{
+    temporary_folder const folder;
+    write_sweep(folder);
+    folder.write("two.toml", "schema = 1\n[pipelines]\nstages = [2]\n[power]\ndeadline_s = [0.001, 10]\n");
+    auto const write_clocks = [&](std::string const& time) {
+        std::string rows = "stage,instruction,frequency,time,energy\n0,blocking,0,1,90\n";
+        for (int layer = 0; layer < 8; ++layer) {
+            for (auto const* const kind : {"forward", "backward"}) {
+                rows += std::to_string(layer) + "," + kind + ",1400," + time + ",0.6\n" + std::to_string(layer) + "," + kind + ",1000,0.0025,0.5\n";
+            }
+        }
+        folder.write("clocks.csv", rows);
+    };
+    write_clocks("0.002");
+    std::string const arguments = "--grid two.toml --csv rows.csv --set power.device=emulated --set power.clock_profile=clocks.csv";
+    auto const out = swept(folder, arguments);
+    CHECK(out.find("2 of them feasible") != std::string::npos);
+    auto const rows = folder.read("rows.csv");
+    CHECK(swept(folder, arguments) == out);
+    CHECK(folder.read("rows.csv") == rows);  // continued
+    std::filesystem::remove(folder.path / "rows.csv");
+    write_clocks("0.001");
+    CHECK(swept(folder, arguments) != out);
+    CHECK(folder.read("rows.csv") != rows);
+    folder.write("clocks.csv", "stage,instruction,frequency,time,energy\n0,forward,1400,0.002,0.6\n");
+    std::filesystem::remove(folder.path / "rows.csv");
+    CHECK(swept(folder, arguments).find("0 of them feasible") != std::string::npos);
+}
+
 TEST_CASE("sweep_command: infeasible points say why")
 {
     temporary_folder const folder;

@@ -62,6 +62,38 @@ TEST_CASE("sweep_step: a row is a step of the simulated job")
     }
 }
 
+TEST_CASE("sweep_step: a row has the clocks of the simulated job")
+{
+    auto job = job_on(4, {2, 2});
+    job.clocks = job_clocks{{{}, watts{90}}, {.costs = {.blocking = watts{90}}}};
+    for (int l = 0; l < static_cast<int>(job.model.layers.size()); ++l) {
+        for (auto const kind : {instruction_kind::forward, instruction_kind::backward}) {
+            for (int k = 0; k < 3; ++k) {
+                seconds const time{(kind == instruction_kind::forward ? 0.010 : 0.021) * (1.0 + 0.2 * k)};
+                job.clocks->layers.rows.push_back({rank_id{-1}, stage_id{l}, kind, {1400.0 - 200.0 * k}, time, watts{300.0 - 70.0 * k} * time});
+            }
+        }
+    }
+    for (seconds const deadline : {seconds{}, seconds{1e3}}) {  // the fastest clocks, and those of the least energy
+        job.clocks->request.deadline = deadline;
+        auto const row = sweep_step<contended_network>(job);
+        INFO(row.why_not);
+        auto const whole = *simulate_job<contended_network>(job);
+        CHECK(row.played.time.count * 3 == whole.account.good.count);
+        CHECK(row.played.computing.count * 3 == Approx(whole.computing.count));
+        CHECK(row.played.waiting.count * 3 == Approx(whole.waiting.count).epsilon(0.01));
+        CHECK(row.binds == "compute");
+        auto slow = job;
+        slow.cluster.device.description.compute = slow.cluster.device.description.compute * 0.5;
+        slow.request.machine.device = job.request.machine.device;  // the same plan
+        CHECK(sweep_step<contended_network>(slow).played.time == row.played.time);
+    }
+    job.clocks->layers.rows.pop_back();
+    job.clocks->layers.rows.pop_back();
+    job.clocks->layers.rows.pop_back();
+    CHECK_FALSE(sweep_step<contended_network>(job).is_feasible());
+}
+
 TEST_CASE("sweep_step: what binds is what shortens the step most")
 {
     CHECK(binding(job_on(2, {1, 1})) == "compute");
