@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What simulating takes: a step of 10,000 ranks, rehearsed and played on a network, and a week of 64 ranks with losses.
+// What simulating takes: a step of 10,000 ranks, rehearsed and played on a network, and jobs with losses.
 #include <cstdint>
 #include <vector>
 
@@ -98,7 +98,8 @@ BENCHMARK(played_free)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(played_contended, each, true)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(played_contended, once, false)->Arg(125)->Arg(1250)->Unit(benchmark::kMillisecond);
 
-void a_week_with_losses(benchmark::State& state)
+/// Ranks, hours between losses of a node, hours.
+void a_job_with_losses(benchmark::State& state)
 {
     auto const ranks = static_cast<int>(state.range(0));
     auto const cluster = cluster_of(ranks / 8);
@@ -108,9 +109,9 @@ void a_week_with_losses(benchmark::State& state)
                         .ranks = ranks,
                         .steps = 1'000'000'000,
                         .checkpoint_every = 500,
-                        .until = {7 * 24 * 3600 * std::int64_t{1'000'000'000}}};
+                        .until = {state.range(2) * 3600 * std::int64_t{1'000'000'000}}};
     job.request = on_cluster(job.request, cluster);
-    random_losses const losses{.mtbf = hours(40), .repair = hours(1), .seed = 1, .ranks = ranks, .node_size = 8};
+    random_losses const losses{.mtbf = hours(static_cast<double>(state.range(1))), .repair = hours(1), .seed = 1, .ranks = ranks, .node_size = 8};
     double steps = 0;
     double changes = 0;
     for (auto _ : state) {
@@ -121,6 +122,8 @@ void a_week_with_losses(benchmark::State& state)
     state.counters["steps"] = steps;
     state.counters["changes"] = changes;
 }
+BENCHMARK(a_job_with_losses)->Args({64, 40, 168})->Args({10'000, 2000, 8})->Unit(benchmark::kMillisecond);
+
 /// Points of a sweep: ranks in pipelines of so many stages.
 void swept_points(benchmark::State& state, any_schedule schedule)
 {
@@ -143,8 +146,6 @@ void swept_points(benchmark::State& state, any_schedule schedule)
 }
 BENCHMARK_CAPTURE(swept_points, 1f1b, one_f_one_b{})->Arg(8)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(swept_points, zb_h1, zb_h1{})->Arg(64)->Unit(benchmark::kMillisecond);
-
-BENCHMARK(a_week_with_losses)->Arg(64)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 
