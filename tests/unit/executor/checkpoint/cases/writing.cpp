@@ -218,7 +218,7 @@ TEST_CASE("writing: what must not be called is refused with a sentence")
     CHECK_THROWS_AS(deal_writing(small_job::info(), nobody), precondition_error);
 }
 
-TEST_CASE("writing: a part that is copied beside the training has the same bytes")
+TEST_CASE("writing: a part copied beside training has the same bytes")
 {
     temporary_folder const run;
     auto const state = small_job::state_after(step_id{3});
