@@ -162,6 +162,16 @@ std::vector<checkpoint_tensor> tensors_for_manifest(resident_state const& state)
     return result;
 }
 
+bytes bytes_of(std::span<checkpoint_tensor const> tensors)
+{
+    constexpr std::int64_t bytes_per_element = 12;  // a parameter and its two moments
+    bytes sum;
+    for (auto const& tensor : tensors) {
+        sum.count += tensor.is_parameter ? bytes_per_element * elements(tensor.shape) : 0;
+    }
+    return sum;
+}
+
 struct checkpoint_writer::impl {
     struct abandoned {};
 

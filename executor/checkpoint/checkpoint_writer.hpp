@@ -93,6 +93,9 @@ std::vector<checkpoint_tensor> tensors_for_manifest(resident_state const& state)
 /// The same before any were chosen.
 std::vector<checkpoint_tensor> tensors_for_manifest(collection const& state);
 
+/// Of all values in a checkpoint with these tensors.
+bytes bytes_of(std::span<checkpoint_tensor const> tensors);
+
 enum class writer_state : std::uint8_t {
     idle,  ///< nothing at hand
     writing,

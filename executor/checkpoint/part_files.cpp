@@ -126,8 +126,8 @@ class part_digests {
 public:
     static constexpr int threads = 2;
 
-    /// @pre part and proceed outlive it
-    part_digests(checkpoint_part const& part, std::function<void()> const& proceed) : files_{weights_of(part), moments_of(part)}
+    /// @param files gets them in its entries  @pre all outlive it
+    part_digests(std::array<part_file_layout, 2>& files, checkpoint_part const& part, std::function<void()> const& proceed) : files_{files}
     {
         threads_.reserve(threads);
         for (int i = 0; i < threads; ++i) {
@@ -148,14 +148,13 @@ public:
     part_digests(part_digests const&) = delete;
     part_digests& operator=(part_digests const&) = delete;
 
-    /// Both files, with digests. Waits. @throws what proceed does
-    std::array<checkpoint_file, 2> wait()
+    /// Until all are there. @throws what proceed does
+    void wait()
     {
         join();
         if (error_) {
             std::rethrow_exception(error_);
         }
-        return {std::move(files_[0].about), std::move(files_[1].about)};
     }
 
 private:
@@ -187,7 +186,7 @@ private:
         }
     }
 
-    std::array<part_file_layout, 2> files_;
+    std::array<part_file_layout, 2>& files_;
     std::atomic<std::size_t> next_{0};
     std::atomic<bool> stop_{false};
     std::mutex mutex_{};
@@ -233,7 +232,8 @@ written_part write_files(fs::path const& folder, checkpoint_part const& part, pa
     on.proceed();
     make_folder(folder);
     on.at(checkpoint_point::folder);
-    part_digests digests{part, on.proceed};
+    std::array files{weights_of(part), moments_of(part)};
+    part_digests digests{files, part, on.proceed};
     std::int64_t before = 0;
     auto const write = [&](part_file_layout const& file, checkpoint_point torn, checkpoint_point done) {
         auto const out = open_in(folder, file.about.name);
@@ -245,11 +245,11 @@ written_part write_files(fs::path const& folder, checkpoint_part const& part, pa
         before += file.about.bytes;
         grown(before);
     };
-    write(weights_of(part), checkpoint_point::weights_torn, checkpoint_point::weights);
-    write(moments_of(part), checkpoint_point::state_torn, checkpoint_point::state);
+    write(files[0], checkpoint_point::weights_torn, checkpoint_point::weights);
+    write(files[1], checkpoint_point::state_torn, checkpoint_point::state);
     on.proceed();
-    auto [weights, moments] = digests.wait();
-    return {bytes{before}, format_part({part.rank, part.step, part.generation, {std::move(weights), std::move(moments)}})};
+    digests.wait();
+    return {bytes{before}, format_part({part.rank, part.step, part.generation, {std::move(files[0].about), std::move(files[1].about)}})};
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// A copy of arrays that is made beside the training, in the order in which the next update would change them: the training continues at once, and before it
-// changes them it waits for what is not copied yet, and helps. So a checkpoint costs it the copy only where a step is shorter than the copy.
+// A copy of arrays that is made beside the training: it continues at once, because a step only reads its state, and before it changes the arrays it waits for
+// what is not copied yet, and helps. So a checkpoint costs it the copy only where a step is shorter than the copy.
 
 #include <condition_variable>
 #include <cstddef>

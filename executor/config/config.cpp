@@ -150,8 +150,6 @@ std::optional<invalid_key> check_device(run_config const& config)
     return std::nullopt;
 }
 
-}  // namespace
-
 std::optional<invalid_key> check_checkpoint(run_config const& config)
 {
     auto const& c = config.checkpoint;
@@ -166,6 +164,8 @@ std::optional<invalid_key> check_checkpoint(run_config const& config)
     }
     return std::nullopt;
 }
+
+}  // namespace
 
 std::optional<invalid_key> check(run_config const& config)
 {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "executor/plan/amount_text.hpp"
-#include "executor/records/report.hpp"
+#include "executor/records/record_text.hpp"
 
 namespace rheo::inline v0 {
 

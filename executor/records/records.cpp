@@ -29,8 +29,9 @@
 #include "executor/records/monitor/tensorboard_log.hpp"
 #include "executor/records/progress.hpp"
 #include "executor/records/record_files.hpp"
+#include "executor/records/record_json.hpp"
+#include "executor/records/record_text.hpp"
 #include "executor/records/recorded_memory.hpp"
-#include "executor/records/report.hpp"
 #include "rheo/trace/json_lines.hpp"
 #include "rheo/units/exit_error.hpp"
 

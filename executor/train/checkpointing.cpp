@@ -18,8 +18,6 @@ namespace rheo::inline v0 {
 
 namespace {
 
-constexpr std::int64_t state_bytes_per_element = 12;  // a parameter and its two moments
-
 std::filesystem::path local_folder_of(job const& about, rank_id self)
 {
     auto const& pattern = about.config.checkpoint.local;
@@ -77,10 +75,7 @@ void checkpointing::prepare(step_id step, generation_id generation, tensor_holde
     being_written_ = step.value;
     generation_ = generation;
     begun_at_ = clock_.now();
-    size_ = {};
-    for (auto const& tensor : tensors_) {
-        size_.count += tensor.is_parameter ? state_bytes_per_element * elements(tensor.shape) : 0;
-    }
+    size_ = bytes_of(tensors_);
 }
 
 void checkpointing::begin(step_id step, generation_id generation, tensor_holders const& holders, resident_state const& state)

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/checkpoint/checkpoint_writer.hpp"
 #include "executor/checkpoint/levels/promotion.hpp"
 #include "executor/checkpoint/levels/replica_routes.hpp"
 #include "executor/state/collectives.hpp"
@@ -80,16 +81,10 @@ std::optional<int> node_beside(fs::path const& local, int node, int nodes, launc
     return std::nullopt;
 }
 
-constexpr std::int64_t state_bytes_per_element = 12;  // a parameter and its two moments
-
 /// What a node keeps: two checkpoints at a time, with copies of other nodes' parts.
 std::int64_t local_bytes(run_config const& config, collection const& state, int nodes)
 {
-    std::int64_t all = 0;
-    for (auto const& tensor : state.tensors) {
-        all += tensor.is_parameter ? state_bytes_per_element * elements(tensor.shape) : 0;
-    }
-    return 2 * all * (config.checkpoint.replicas + 1) / nodes;
+    return 2 * bytes_of(tensors_for_manifest(state)).count * (config.checkpoint.replicas + 1) / nodes;
 }
 
 }  // namespace

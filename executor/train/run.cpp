@@ -23,7 +23,7 @@
 #include "executor/plan/job_summary.hpp"
 #include "executor/plan/plan_json.hpp"
 #include "executor/plan/planning.hpp"
-#include "executor/records/report.hpp"
+#include "executor/records/record_text.hpp"
 #include "executor/train/ending.hpp"
 #include "executor/train/fingerprint.hpp"
 #include "executor/train/job_setup.hpp"

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "executor/os/exit_without_finalize.hpp"
+#include "executor/plan/planned_cluster.hpp"
 #include "executor/plan/planning.hpp"
 #include "executor/state/measured_state.hpp"
 #include "rheo/plan/programs.hpp"
@@ -163,6 +164,7 @@ void trainer::prepare_programs(section_work work)
     if (auto const proof = deadlock_free<rendezvous>(std::span<program const>{section_.programs}); !proof) {
         throw std::logic_error{"the plan cannot be run: " + proof.message()};
     }
+    section_.compute = compute_of(job_->config.plan.cluster, generation_->members);
     section_.work = work;
     if (work != section_work::whole) {
         choose_clocks();

@@ -75,6 +75,7 @@ private:
         std::vector<program> programs{};
         memory_parts planned_memory{};     ///< of this rank in a whole step
         parameter_bytes measured_state{};  ///< of this rank in that step, without reduced gradients
+        flop_rate compute{};               ///< of all members' devices; 0: no description has them
     };
 
     /// What is known of an attempt when its section has ended, the same on every rank.

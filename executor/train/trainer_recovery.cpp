@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "executor/faults/fence.hpp"
-#include "executor/records/report.hpp"
+#include "executor/records/record_text.hpp"
 #include "executor/state/collectives.hpp"
 #include "rheo/units/exit_error.hpp"
 

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "executor/config/learning_rate.hpp"
-#include "executor/plan/planned_cluster.hpp"
 #include "executor/train/parts/step_reduction.hpp"
 #include "rheo/model/model_flops.hpp"
 #include "rheo/units/exit_code.hpp"
@@ -294,7 +293,7 @@ void trainer::record_step(outcome found)
                         .planned_time = at_planned_clocks ? clocks_.chosen().time : seconds{},
                         .planned_energy = at_planned_clocks ? clocks_.chosen().energy : joules{},
                         .model_rate = {duration.count > 0 ? work / duration.count : 0.0},
-                        .compute = compute_of(job_->config.plan.cluster, generation_->members)});
+                        .compute = section_.compute});
 }
 
 protocol_event trainer::perform(decide const& action)

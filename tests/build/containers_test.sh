@@ -15,6 +15,8 @@ for file in Containerfile rheo.def; do
     expect "$file: $path" 0 "$([[ -e $path ]]; echo $?)"
   done
 done
+copied() { sed -n "$2" "$containers/$1" | grep -o '/src/[A-Za-z.]\+\|^COPY [^/]* /src/$' | sed 's,^COPY \(.*\) /src/$,\1,; s,/src/,,' | tr ' ' '\n' | sort -u | paste -sd' '; }
+expect "both are built from the same sources" "$(copied Containerfile '/^COPY/p')" "$(copied rheo.def '/^%files/,/^%post/p')"
 built_with() { grep -o 'install -y --no-install-recommends cmake.*' "$containers/$1" | tr ' ' '\n' | grep -Ev '^(install|-.*|openssh-client)$' | sort | paste -sd' '; }
 expect "both are built with the same packages" "$(built_with Containerfile)" "$(built_with rheo.def)"
 installed=$(sed -n 's/^    set(PREFIX \(.*\))/\1/p; s/^  set(PREFIX \(.*\))/\1/p' "$containers/install.cmake")

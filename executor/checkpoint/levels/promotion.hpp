@@ -18,8 +18,6 @@ struct promotion {
     std::optional<step_id> step{};     ///< that is published now
     std::vector<std::string> notes{};  ///< from where it was taken, and why others were not
     std::string error{};               ///< there is one, but it cannot be copied; this rank's reason
-
-    friend bool operator==(promotion const&, promotion const&) = default;
 };
 
 /// All members call it. @param run_folder gets the checkpoint  @param local this rank's node-local folder of the run  @param newer_than the newest published step: older ones

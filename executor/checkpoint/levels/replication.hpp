@@ -11,10 +11,6 @@
 // HyperLoop (SIGCOMM'18) forwards by one-sided writes without the processor of the replica. Here a copy needs its node's disk, and an MPI that survives
 // losses gives one-sided windows no way to end after one: so pieces are messages.
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -23,18 +19,16 @@
 #include <vector>
 
 #include "executor/checkpoint/levels/growing_part.hpp"
+#include "executor/checkpoint/levels/incoming_copy.hpp"
+#include "executor/checkpoint/levels/outgoing_copy.hpp"
 #include "executor/checkpoint/levels/replica_routes.hpp"
 #include "executor/config/checkpoint_point.hpp"
 #include "executor/mpi/messenger.hpp"
-#include "executor/os/job_thread.hpp"
 
 namespace rheo::inline v0 {
 
 class replication {
 public:
-    static constexpr std::size_t piece_bytes = std::size_t{2} << 20;
-    static constexpr std::size_t pieces_under_way = 4;  ///< of a route, at each end
-
     /// @param at called at every named moment, in the thread that writes
     replication(rank_id self, std::function<void(checkpoint_point)> at);
     ~replication();  ///< @pre nothing is under way, or the messenger is gone
@@ -59,15 +53,10 @@ public:
     void forget();
 
 private:
-    class outgoing;
-    class incoming;
-
     rank_id self_;
-    std::function<void(checkpoint_point)> at_;
-    std::atomic<bool> given_up_{false};
-    std::deque<std::unique_ptr<incoming>> incoming_;
-    std::deque<std::unique_ptr<outgoing>> outgoing_;
-    job_thread files_;
+    std::vector<std::unique_ptr<incoming_copy>> incoming_{};
+    std::vector<std::unique_ptr<outgoing_copy>> outgoing_{};
+    copying_rank rank_;  ///< the last member: its thread uses the others
 };
 
 }  // namespace rheo::inline v0

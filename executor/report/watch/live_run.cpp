@@ -19,8 +19,9 @@
 #include "executor/config/strict_json.hpp"
 #include "executor/config/toml.hpp"
 #include "executor/plan/plan_file.hpp"
+#include "executor/records/record_json.hpp"
 #include "executor/records/record_line.hpp"
-#include "executor/records/report.hpp"
+#include "executor/records/record_text.hpp"
 #include "executor/records/run_lock.hpp"
 #include "rheo/units/exit_error.hpp"
 

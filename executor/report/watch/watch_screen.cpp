@@ -17,7 +17,8 @@
 #include "executor/plan/amount_text.hpp"
 #include "executor/plan/equal_pipelines.hpp"
 #include "executor/plan/plan_tables.hpp"
-#include "executor/records/report.hpp"
+#include "executor/records/record_text.hpp"
+#include "executor/records/recovery_phases.hpp"
 
 namespace rheo::inline v0 {
 

@@ -16,7 +16,8 @@
 
 #include "executor/config/toml.hpp"
 #include "executor/records/earlier_run.hpp"
-#include "executor/records/report.hpp"
+#include "executor/records/record_json.hpp"
+#include "executor/records/record_text.hpp"
 #include "executor/records/run_folder.hpp"
 #include "executor/records/trace_merge.hpp"
 #include "rheo/trace/json_lines.hpp"

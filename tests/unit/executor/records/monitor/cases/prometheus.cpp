@@ -8,8 +8,8 @@
 #include <string>
 
 #include "../exposition.hpp"
+#include "executor/records/record_json.hpp"
 #include "executor/records/records.hpp"
-#include "executor/records/report.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 

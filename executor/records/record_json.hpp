@@ -1,10 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 
-// Records as JSON and as text for people. Pure functions: what a test can compare.
+// Records as JSON, and read back. Pure functions: what a test can compare.
 
 #include <span>
-#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -29,22 +28,5 @@ checkpoint_record checkpoint_of(nlohmann::json const& checkpoint);
 level_record level_of(nlohmann::json const& safe);
 /// Of a step, or of an attempt that was redone. Its number of all steps is not among its members.
 step_record step_of(nlohmann::json const& step);
-
-/// "1.2345", or "not finite".
-std::string loss_text(double loss);
-
-/// From the loss to the first instruction of the new generation.
-seconds total(recovery_record const& record);
-
-/// What was lost, what continues, what was kept, in one line.
-std::string recovery_line(recovery_record const& record);
-
-/// `checkpoint of step 80: 12.3 MiB in 45 ms (273 MiB/s)`
-std::string checkpoint_line(checkpoint_record const& record);
-/// `step 80 is safe on node-local storage: 12.3 MiB in 45 ms (273 MiB/s)`
-std::string level_line(level_record const& record);
-
-/// How it ended, the phases of every recovery in milliseconds, what was salvaged, digest, sample.
-std::string final_table(final_record const& record, std::span<recovery_record const> recoveries);
 
 }  // namespace rheo::inline v0
